@@ -1,0 +1,51 @@
+# `make demo` and `make test` each need Python 3.11 or later and make, and nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types unit format bench numerics clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# The environment is made anew whenever the dependencies change.
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(VENV)/bench: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	touch $@
+
+demo: $(VENV)/ready ## Stream the bundled data sets; tables, and a picture in output/
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: lint types unit ## Lint, types and all tests
+
+lint: $(VENV)/ready ## Style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/ready ## Types
+	$(BIN)/mypy
+
+unit: $(VENV)/ready ## Tests alone, e.g. make unit ARGS=tests/test_mixture.py
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+format: $(VENV)/ready ## Put the code into the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/bench ## Speed, beside river and batch EM
+	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+numerics: $(VENV)/ready ## Growth of rounding errors (about 10 minutes)
+	$(BIN)/python benchmarks/numerics.py $(ARGS)
+
+clean: ## Remove the environment and everything made
+	rm -rf $(VENV) output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,173 @@
+"""What the estimators share: input, the scale of columns, and files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from figmn import storage
+from figmn._typing import Array, ArrayLike
+from figmn.mixture import Mixture
+from figmn.mixture.scale import moments_of, suggested_scale
+from figmn.mixture.validation import as_weights, check_range
+
+_PARAMETERS = """delta : float, default=1.0
+        Width of a new component, in standard deviations of the columns.
+    beta : float, default=0.001
+        A row is novel, and starts a component, if its tail probability under
+        every component is below this.
+    scale : array-like, float or None, default=None
+        Standard deviations of the columns, such as sensor ranges. With None
+        ``fit`` takes them from its data, and ``partial_fit`` estimates them
+        as the stream runs.
+    max_components : int or None, default=None
+        Hard bound. At the bound a novel row updates the existing components.
+    prune_age, prune_mass : int and float, default=0
+        Components that have seen more than ``prune_age`` updates and hold a
+        mass below ``prune_mass`` are removed."""
+
+
+class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
+    """Estimator around one :class:`figmn.Mixture`, its attribute ``mixture_``."""
+
+    mixture_: Mixture
+    n_features_in_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
+
+    def __init__(
+        self,
+        *,
+        delta: float = 1.0,
+        beta: float = 0.001,
+        scale: ArrayLike | None = None,
+        max_components: int | None = None,
+        prune_age: int = 0,
+        prune_mass: float = 0.0,
+    ) -> None:
+        self.delta = delta
+        self.beta = beta
+        self.scale = scale
+        self.max_components = max_components
+        self.prune_age = prune_age
+        self.prune_mass = prune_mass
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components so far."""
+        return self._fitted().n_components
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, atomically; :func:`figmn.load` reads it."""
+        self._fitted()
+        storage.save(self, path)
+
+    # -- For the subclasses --------------------------------------------------
+
+    def _new_mixture(self, n_features: int, **settings: Any) -> Mixture:
+        return Mixture(
+            n_features,
+            delta=self.delta,
+            beta=self.beta,
+            max_components=self.max_components,
+            prune_age=self.prune_age,
+            prune_mass=self.prune_mass,
+            **settings,
+        )
+
+    def _fit_mixture(self, rows: Array, sample_weight: ArrayLike | None, scale: Any) -> Mixture:
+        """A new mixture that has learnt the rows at the scale they show as a whole."""
+        weights = as_weights(sample_weight, len(rows))
+        check_range(rows, "X")
+        moments = moments_of(rows, weights)
+        mixture = self._new_mixture(
+            rows.shape[1],
+            scale=suggested_scale(moments) if scale is None else scale,
+            center=moments[1],
+        )
+        mixture.learn(rows, weights)
+        if mixture.n_components == 0:
+            raise ValueError(
+                "There is nothing to learn from: all rows have weight zero or no known entry."
+            )
+        return mixture
+
+    def _learn_more(
+        self, rows: Array, sample_weight: ArrayLike | None, scale: Any, *, first: bool
+    ) -> None:
+        """Learn rows, on top of what was learnt unless they are the first."""
+        mixture = self._new_mixture(rows.shape[1], scale=scale) if first else self.mixture_
+        self.mixture_ = mixture.learn(rows, sample_weight)
+
+    def _validated(self, X: Any, *, reset: bool = False) -> Array:
+        """Rows as float64, with NaN allowed; the names and number of columns are checked."""
+        rows: Array = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan",
+        )
+        return rows
+
+    def _require_targets(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "mixture_")
+
+    def _fitted(self) -> Mixture:
+        check_is_fitted(self, "mixture_")
+        return self.mixture_
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put every attribute back if the body raises."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # -- Files ---------------------------------------------------------------
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings, arrays = self.mixture_._pack()
+        parameters = self.get_params(deep=False)
+        learnt = {name: value for name, value in vars(self).items() if name not in parameters}
+        del learnt["mixture_"]
+        return {
+            "mixture": settings,
+            "parameters": {name: storage.to_plain(parameters[name], name) for name in parameters},
+            "learnt": {name: storage.to_plain(learnt[name], name) for name in learnt},
+        }, arrays
+
+    @classmethod
+    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        parameters = {k: storage.from_plain(v) for k, v in settings["parameters"].items()}
+        estimator = cls(**parameters)
+        for name, value in settings["learnt"].items():
+            if not (name.endswith("_") or name.startswith("_")) or name.startswith("__"):
+                raise ValueError(f"{name!r} is not a learnt attribute")
+            setattr(estimator, name, storage.from_plain(value))
+        estimator.mixture_ = Mixture._unpack(settings["mixture"], arrays)
+        return estimator

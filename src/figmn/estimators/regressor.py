@@ -1,0 +1,137 @@
+"""Regression with error bars."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from figmn._typing import Array, ArrayLike
+from figmn.estimators.base import MixtureEstimator
+from figmn.mixture.validation import check_range
+from figmn.storage import storable
+
+
+@storable
+class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # type: ignore[misc]
+    """Regression of one or many outputs by a mixture over inputs and outputs together.
+
+    The prediction is the conditional distribution of the outputs given the
+    inputs: its mean, its standard deviation, its covariance. Inputs that are
+    NaN are integrated out.
+
+    Parameters
+    ----------
+    {parameters}
+        Given as an array, ``scale`` has one entry a column of X, then one an
+        output.
+
+    Attributes
+    ----------
+    mixture_ : figmn.Mixture
+        Over the columns of X, then the outputs.
+    n_components_ : int
+    n_outputs_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of shape (D,)
+        If the columns had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from figmn import MixtureRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, (1000, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=1000)
+    >>> model = MixtureRegressor(delta=0.2, beta=0.05).fit(X, y)
+    >>> mean, std = model.predict([[1.5]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.5)) < 0.1), bool(0.05 < std[0] < 0.2)
+    (True, True)
+    """
+
+    n_outputs_: int
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn rows in the order given, forgetting all that was learnt before.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        y : array-like of shape (N,) or (N, M)
+        sample_weight : array-like of shape (N,) or None
+        """
+        with self._unchanged_on_error():
+            rows = self._joint(X, y, reset=True)
+            self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn further rows. The sizes of the chunks make no difference."""
+        with self._unchanged_on_error():
+            first = not self._is_fitted()
+            rows = self._joint(X, y, reset=first)
+            self._learn_more(rows, sample_weight, self.scale, first=first)
+        return self
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Conditional mean of the outputs, and how far to trust it.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        return_std : bool
+            Give the standard deviations of the predictive mixture too.
+        return_cov : bool
+            Give the covariances of the outputs under it too.
+
+        Returns
+        -------
+        mean : array of shape (N,) or (N, M)
+        std : array of shape (N,) or (N, M), if asked for
+        cov : array of shape (N,), of variances, or (N, M, M), if asked for
+        """
+        if return_std and return_cov:
+            raise ValueError("Ask for return_std or return_cov, not both: cov holds the variances.")
+        mixture = self._fitted()
+        n_features = self.n_features_in_
+        answer = mixture.infer(
+            self._validated(X),
+            known=np.arange(n_features),
+            wanted=np.arange(n_features, mixture.n_features),
+        )
+        mean = self._shaped(answer.mean())
+        if return_std:
+            return mean, self._shaped(answer.std())
+        if return_cov:
+            covariance = answer.covariance()
+            return mean, covariance[:, 0, 0] if self._single else covariance
+        return mean
+
+    def _joint(self, X: Any, y: Any, *, reset: bool) -> Array:
+        self._require_targets(y)
+        rows = self._validated(X, reset=reset)
+        targets: Array = check_array(
+            y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_min_samples=0
+        )
+        check_consistent_length(rows, targets)
+        if targets.ndim not in (1, 2):
+            raise ValueError(f"y has {targets.ndim} axes: give one value, or one row, a row of X.")
+        check_range(targets, "y")
+        single = targets.ndim == 1
+        n_outputs = 1 if single else targets.shape[1]
+        if reset:
+            self._single = single
+            self.n_outputs_ = n_outputs
+        elif n_outputs != self.n_outputs_:
+            raise ValueError(
+                f"y has {n_outputs} outputs, but this model has learnt {self.n_outputs_}: "
+                "give as many, or start afresh with fit."
+            )
+        return np.hstack([rows, targets.reshape(len(rows), n_outputs)])
+
+    def _shaped(self, values: Array) -> Array:
+        return values[:, 0] if self._single else values

@@ -1,0 +1,27 @@
+"""Compiled free functions on contiguous arrays: no classes, no validation.
+
+====================  =======================================================
+``compiler``          the one place for Numba's flags, and numeric limits
+``factor``            arithmetic on one component's precision factor
+``missing``           what the known entries of a row say about the others
+``evaluation``        distances and joint log densities of rows
+``learning``          the sequential learning loop
+``moments``           running column means and standard deviations
+====================  =======================================================
+
+**The representation.** A component's precision matrix is held as
+
+.. math:: \\Lambda = T^\\top \\operatorname{diag}(v)^{-1} T
+
+with ``T`` unit lower triangular (the *whitener*) and ``v > 0``. Row ``r`` of
+``T`` regresses variable ``r`` on the variables before it, and ``v[r]`` is the
+variance of what that regression leaves over. So ``z = T (x - mean)`` are
+independent residuals, the squared Mahalanobis distance is ``sum(z**2 / v)``
+and the log-determinant of the covariance is ``sum(log(v))``.
+
+A rank-one update of the covariance is a rank-one update of this factor at the
+same O(D^2) cost as updating the precision matrix itself, and in it every
+``v[r]`` comes out of sums of positive terms. The model therefore stays
+positive definite whatever the input, which no recursion on the entries of
+the precision matrix can promise.
+"""

@@ -1,0 +1,44 @@
+"""The one place for compiler flags, and the limits all kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import numba
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+LARGEST: Final = 1e150
+"""Largest magnitude of a value or a weight: its square must be a float64."""
+
+SMALLEST_VARIANCE: Final = 1e-304
+"""No variance falls below this, so that its inverse is a float64."""
+
+LARGEST_DISTANCE: Final = 1e300
+"""Squared distances are capped here, so that differences of them are finite."""
+
+UNEXPLAINED: Final = 64 * float(np.finfo(np.float64).eps)
+"""Least share of a variable's variance that other variables leave unexplained.
+
+Below it, assembling the covariance matrix would round to an indefinite one.
+"""
+
+# Sums may be regrouped, which lets the compiler vectorise inner products, but
+# NaN and infinity keep their meaning: the kernels test for them.
+_FAST_MATH = {"reassoc", "contract", "nsz"}
+
+
+def compiled(function: Function) -> Function:
+    """Compile on first call, cache on disk, release the interpreter lock."""
+    decorate = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
+    return decorate(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """Compile into the caller: a call costs more than what these do for few variables."""
+    decorate = numba.njit(
+        cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH, inline="always"
+    )
+    return decorate(function)  # type: ignore[no-any-return]

@@ -1,0 +1,139 @@
+"""Distances and joint log densities of rows under every component."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from figmn._typing import Array, IntArray
+from figmn.kernels.compiler import compiled, inlined
+from figmn.kernels.factor import residuals
+from figmn.kernels.missing import complete, find_missing
+
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+@compiled
+def evaluate(
+    points: Array,
+    means: Array,
+    whiteners: Array,
+    variances: Array,
+    log_dets: Array,
+    log_weights: Array,
+    distances: Array,
+    log_joint: Array,
+) -> None:
+    r"""Squared distances and :math:`\log p(j) p(x_{known} \mid j)` of rows.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+        NaN marks an unknown entry, which is integrated out.
+    means, variances : arrays of shape (K, D)
+    whiteners : array of shape (K, D, D)
+    log_dets, log_weights : arrays of shape (K,)
+    distances, log_joint : arrays of shape (N, K)
+        Written.
+    """
+    n_points, n_features = points.shape
+    deviations = np.empty(means.shape)
+    residual = np.empty(means.shape)
+    missing = np.empty(n_features, np.int64)
+    systems = np.empty((means.shape[0], n_features, n_features + 1))
+    for t in range(n_points):
+        n_missing = find_missing(points, t, missing)
+        n_known = n_features - n_missing
+        for k in range(means.shape[0]):
+            distance, log_det = distance_of(
+                points,
+                t,
+                means,
+                whiteners,
+                variances,
+                k,
+                deviations,
+                missing,
+                n_missing,
+                residual,
+                systems,
+            )
+            log_det += log_dets[k]
+            if n_known == 0:  # nothing is known: exactly the prior, without rounding
+                distance, log_det = 0.0, 0.0
+            distances[t, k] = distance
+            log_joint[t, k] = log_weights[k] - 0.5 * (n_known * _LOG_2PI + log_det + distance)
+
+
+@inlined
+def distance_of(
+    points: Array,
+    t: int,
+    means: Array,
+    whiteners: Array,
+    variances: Array,
+    k: int,
+    deviations: Array,
+    missing: IntArray,
+    n_missing: int,
+    residual: Array,
+    systems: Array,
+) -> tuple[float, float]:
+    """Distance of row ``t`` to component ``k``, and what missing entries add to ``log|S|``."""
+    for i in range(points.shape[1]):
+        deviations[k, i] = points[t, i] - means[k, i]
+    if n_missing == 0:
+        return residuals(whiteners, variances, k, deviations, residual), 0.0
+    return complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
+
+
+@compiled
+def fill(
+    points: Array,
+    means: Array,
+    whiteners: Array,
+    variances: Array,
+    posteriors: Array,
+    out: Array,
+) -> None:
+    """Replace NaN by the mixture's conditional mean given the row's known entries.
+
+    Parameters
+    ----------
+    points, out : arrays of shape (N, D)
+    means, variances : arrays of shape (K, D)
+    whiteners : array of shape (K, D, D)
+    posteriors : array of shape (N, K)
+        Of the components, given the known entries.
+    """
+    n_points, n_features = points.shape
+    deviations = np.empty(means.shape)
+    residual = np.empty(means.shape)
+    missing = np.empty(n_features, np.int64)
+    systems = np.empty((means.shape[0], n_features, n_features + 1))
+    for t in range(n_points):
+        n_missing = find_missing(points, t, missing)
+        for i in range(n_features):
+            out[t, i] = points[t, i]
+        for m in range(n_missing):
+            out[t, missing[m]] = 0.0
+        if n_missing == 0:
+            continue
+        for k in range(means.shape[0]):
+            distance_of(
+                points,
+                t,
+                means,
+                whiteners,
+                variances,
+                k,
+                deviations,
+                missing,
+                n_missing,
+                residual,
+                systems,
+            )
+            for m in range(n_missing):
+                i = missing[m]
+                out[t, i] += posteriors[t, k] * (means[k, i] + deviations[k, i])

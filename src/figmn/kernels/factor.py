@@ -1,0 +1,166 @@
+"""Arithmetic on one component's precision factor, in O(D^2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from figmn._typing import Array
+from figmn.kernels.compiler import (
+    LARGEST,
+    LARGEST_DISTANCE,
+    SMALLEST_VARIANCE,
+    UNEXPLAINED,
+    compiled,
+    inlined,
+)
+
+
+@inlined
+def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out: Array) -> float:
+    """Write ``z = T e`` of component ``k`` to ``out`` and return ``sum(z**2 / v)``.
+
+    Rows are addressed by ``k`` throughout, since a view of a row costs more
+    than the arithmetic on it in few dimensions.
+
+    Parameters
+    ----------
+    whiteners : array of shape (K, D, D)
+    variances : array of shape (K, D)
+    k : int
+    deviations, out : arrays of shape (K, D)
+        Row ``k``: the point minus the component's mean, and its residuals.
+
+    Returns
+    -------
+    float
+        At most ``LARGEST_DISTANCE``; the residuals are then finite too.
+    """
+    n_features = deviations.shape[1]
+    for r in range(n_features):
+        total = deviations[k, r]
+        for j in range(r):
+            total += whiteners[k, r, j] * deviations[k, j]
+        out[k, r] = total
+    distance = 0.0
+    for r in range(n_features):
+        distance += out[k, r] * out[k, r] / variances[k, r]
+    if not distance <= LARGEST_DISTANCE:  # also true of NaN: opposite overflows
+        for r in range(n_features):
+            if not abs(out[k, r]) <= LARGEST:
+                out[k, r] = -LARGEST if out[k, r] < 0.0 else LARGEST
+        distance = LARGEST_DISTANCE
+    return distance
+
+
+@compiled
+def shrink_and_add(
+    whiteners: Array,
+    variances: Array,
+    marginals: Array,
+    k: int,
+    residual: Array,
+    shrinkage: float,
+    gain: float,
+    scratch: Array,
+) -> bool:
+    r"""Replace the covariance ``S`` of component ``k`` by ``shrinkage S + gain e e'``.
+
+    With the residuals :math:`z = T e` the new factor follows row by row, in
+    the manner of Bierman's measurement update of a U-D filter:
+
+    .. math::
+
+        v_r' = v_r + \alpha_r z_r^2, \quad \beta_r = \alpha_r z_r / v_r', \quad
+        \alpha_{r+1} = \alpha_r v_r / v_r', \quad
+        t_r' = t_r - z_r \sum_{j<r} \beta_j t_j'
+
+    Parameters
+    ----------
+    whiteners : array of shape (K, D, D)
+    variances, marginals, residual : arrays of shape (K, D)
+        ``marginals`` holds the diagonals of the new covariances; no residual
+        variance may fall below the share ``UNEXPLAINED`` of it.
+    k : int
+    shrinkage, gain : float
+        A negative gain must leave the covariance positive definite.
+    scratch : array of shape (D,)
+
+    Returns
+    -------
+    bool
+        Whether a variance had to be lifted to its floor.
+    """
+    lifted = False
+    alpha = gain
+    for r in range(scratch.shape[0]):
+        z = residual[k, r]
+        before = max(shrinkage * variances[k, r], SMALLEST_VARIANCE)
+        after = before + alpha * z * z
+        floor = max(UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
+        if not after >= floor:
+            after = floor
+            lifted = True
+        beta = alpha * z / after
+        alpha *= before / after
+        variances[k, r] = after
+        scratch[r] = beta
+        for j in range(r):
+            entry = whiteners[k, r, j] - z * scratch[j]
+            whiteners[k, r, j] = entry
+            scratch[j] += beta * entry
+    return lifted
+
+
+@compiled
+def log_determinant(variances: Array, k: int) -> float:
+    """Log-determinant of the covariance of component ``k``, ``sum(log(v))``."""
+    total = 0.0
+    for r in range(variances.shape[1]):
+        total += math.log(variances[k, r])
+    return total
+
+
+@compiled
+def mix(
+    whiteners: Array, variances: Array, marginals: Array, i: int, j: int, shift: Array, share: float
+) -> None:
+    r"""Moment-match component ``j`` into the factor of component ``i``.
+
+    .. math:: S = (1-w) S_i + w S_j + w (1-w) \Delta \Delta^\top
+
+    as D + 1 rank-one updates: the columns of a square root of ``w S_j``, and
+    the difference of the means.
+
+    Parameters
+    ----------
+    whiteners : array of shape (K, D, D)
+    variances, marginals : arrays of shape (K, D)
+        The marginals of component ``i`` are already those of the result.
+    shift : array of shape (D,)
+        Mean of ``j`` minus mean of ``i``.
+    share : float
+        The part ``w`` of component ``j``.
+    """
+    n_features = shift.shape[0]
+    scratch = np.empty(n_features)
+    direction = np.empty(variances.shape)
+    residual = np.empty(variances.shape)
+    shrinkage = 1.0 - share
+    for c in range(n_features):
+        # Column c of the inverse of component j's unit lower triangle.
+        for r in range(n_features):
+            total = 1.0 if r == c else 0.0
+            for h in range(c, r):
+                total -= whiteners[j, r, h] * direction[i, h]
+            direction[i, r] = total
+        residuals(whiteners, variances, i, direction, residual)
+        gain = share * variances[j, c]
+        shrink_and_add(whiteners, variances, marginals, i, residual, shrinkage, gain, scratch)
+        shrinkage = 1.0
+    for r in range(n_features):
+        direction[i, r] = shift[r]
+    residuals(whiteners, variances, i, direction, residual)
+    gain = share * (1.0 - share)
+    shrink_and_add(whiteners, variances, marginals, i, residual, 1.0, gain, scratch)

@@ -1,0 +1,15 @@
+"""The mixture: one class that owns the learnt state and answers questions of it.
+
+====================  =======================================================
+``mixture``           :class:`Mixture`: learn, density, condition, sample ...
+``conditional``       :class:`Conditional`: what known values say of others
+``factors``           covariances, precisions and reordering, from the factors
+``state``             making, growing and checking the arrays of the state
+``validation``        input checks with a cause and a remedy
+====================  =======================================================
+"""
+
+from figmn.mixture.conditional import Conditional
+from figmn.mixture.mixture import Mixture
+
+__all__ = ["Conditional", "Mixture"]

@@ -1,0 +1,89 @@
+"""Whole matrices from the factors of precisions, and factors in another order.
+
+A factor is a pair: ``whiteners`` of shape (K, D, D), unit lower triangular,
+and ``variances`` of shape (K, D), with ``precision = T' diag(1 / v) T``. Its
+leading block is the factor of the marginal of the leading variables, so a
+marginal is a slice once the kept variables come first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from figmn._typing import Array, Index
+
+
+def covariance_roots(whiteners: Array, variances: Array) -> Array:
+    """Lower triangular square roots of the covariances, of shape (K, D, D)."""
+    identity = np.eye(variances.shape[1])
+    roots = [
+        solve_triangular(whitener, identity, lower=True, unit_diagonal=True, check_finite=False)
+        for whitener in whiteners
+    ]
+    return np.asarray(roots).reshape(whiteners.shape) * np.sqrt(variances)[:, np.newaxis, :]
+
+
+def covariances(whiteners: Array, variances: Array) -> Array:
+    """Covariance matrices of shape (K, D, D), exactly symmetric."""
+    return _outer(covariance_roots(whiteners, variances))
+
+
+def precisions(whiteners: Array, variances: Array) -> Array:
+    """Precision matrices of shape (K, D, D), exactly symmetric."""
+    roots = whiteners / np.sqrt(variances)[:, :, np.newaxis]
+    return _outer(roots.transpose(0, 2, 1))
+
+
+def _outer(roots: Array) -> Array:
+    products = roots @ roots.transpose(0, 2, 1)
+    # The product of a matrix and its transpose may differ from its transpose
+    # in the last bit, depending on the BLAS.
+    return 0.5 * (products + products.transpose(0, 2, 1))
+
+
+def factor(covariance_matrices: Array) -> tuple[Array, Array]:
+    """Factor covariance matrices of shape (K, D, D).
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If one of them is not positive definite.
+    """
+    roots = np.linalg.cholesky(covariance_matrices)
+    diagonals = np.diagonal(roots, axis1=1, axis2=2)
+    identity = np.eye(roots.shape[1])
+    whiteners = [
+        solve_triangular(root / diagonal, identity, lower=True, unit_diagonal=True)
+        for root, diagonal in zip(roots, diagonals, strict=True)
+    ]
+    return np.asarray(whiteners).reshape(roots.shape), diagonals**2
+
+
+def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Array]:
+    """Factors of the marginal of the variables ``order``, in that order.
+
+    Parameters
+    ----------
+    whiteners : array of shape (K, D, D)
+    variances : array of shape (K, D)
+    order : int array of shape (M,)
+        Distinct variables; those left out are integrated out.
+
+    Returns
+    -------
+    whiteners : array of shape (K, M, M)
+    variances : array of shape (K, M)
+    """
+    kept = len(order)
+    if np.array_equal(order, np.arange(kept)):
+        return whiteners[:, :kept, :kept].copy(), variances[:, :kept].copy()
+    everything = np.concatenate([order, np.setdiff1d(np.arange(variances.shape[1]), order)])
+    # Re-triangularise the permuted root of the precision: a QL factorisation,
+    # which is a QR factorisation of the columns in reverse.
+    roots = whiteners / np.sqrt(variances)[:, :, np.newaxis]
+    upper = np.linalg.qr(roots[:, :, everything[::-1]], mode="r")
+    lower = upper[:, ::-1, ::-1][:, :kept, :kept]
+    diagonals = np.diagonal(lower, axis1=1, axis2=2)
+    whitened = np.tril(lower / diagonals[:, :, np.newaxis], -1) + np.eye(kept)
+    return np.ascontiguousarray(whitened), np.ascontiguousarray(diagonals**-2.0)

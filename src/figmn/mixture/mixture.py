@@ -1,0 +1,691 @@
+"""A Gaussian mixture that grows as it learns from a stream, in one pass."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from scipy.special import chdtri, logsumexp
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+
+from figmn import storage
+from figmn._typing import Array, ArrayLike, Index, IntArray
+from figmn.kernels import evaluation, learning
+from figmn.kernels.compiler import LARGEST
+from figmn.kernels.factor import log_determinant, mix
+from figmn.kernels.learning import Settings, State
+from figmn.mixture import factors, validation
+from figmn.mixture import state as states
+from figmn.mixture.conditional import Conditional, Regression, evaluated, normalised
+from figmn.mixture.scale import moments_of, suggested_scale
+
+_UNBOUNDED: Final = np.iinfo(np.int64).max
+_ONE: Final = np.ones(1)
+
+Variables: TypeAlias = Sequence[int] | Index
+
+
+@storage.storable
+class Mixture:
+    """Full-covariance Gaussian mixture, learnt row by row in O(K D^2) each.
+
+    A row that lies within the chi-square quantile ``isf(beta, D)`` of some
+    component updates all of them by their posteriors; any other row starts a
+    component of its own. NaN marks an unknown entry, in learning and in every
+    query: what is unknown is integrated out.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of variables D.
+    delta : float, default=1.0
+        Width of a new component, in standard deviations of the columns.
+    beta : float, default=0.001
+        A row is novel if it is less probable than this, as a tail probability,
+        under every component. With 0 there is one component for ever.
+    scale : array-like of shape (D,), float or None, default=None
+        The columns' standard deviations. With None they are estimated as the
+        stream runs: the first ``warmup`` rows are held until they have shown
+        their scale (queries see them all the same), then learnt.
+    center : array-like of shape (D,) or None, default=None
+        Column means, to stand in for what is missing in a first row.
+    max_components : int or None, default=None
+        Hard bound on K. At the bound a novel row is not lost: it updates the
+        existing components by their posteriors, like any other row.
+    prune_age, prune_mass : int and float, default=0
+        A component that has lived through more than ``prune_age`` updates with
+        a mass below ``prune_mass`` is removed, unless it is the last. With a
+        mass of 0 nothing is removed.
+    update : {"exact", "paper"}, default="exact"
+        The covariance update: moment-exact, or as printed in the paper (and
+        exact where that would lose positive definiteness). A row with missing
+        entries always takes the exact one.
+    warmup : int, default=100
+        Rows held back to estimate the scale, if it is not given.
+
+    Notes
+    -----
+    With posterior ``p`` and weight ``a``, a component changes by
+
+    .. math::
+
+        s' = s + a p, \\quad w = a p / s', \\quad e = x - \\mu, \\quad
+        \\mu' = \\mu + w e, \\quad S' = (1 - w) S + w (1 - w) e e^\\top
+
+    and a new one starts at ``x`` with mass ``a`` and a diagonal covariance of
+    ``(delta * scale)**2 / max(a, 1)``. An integer weight is the row repeated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from figmn import Mixture
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-3, 3, 2000)
+    >>> stream = np.column_stack([x, np.sin(x) + 0.1 * rng.normal(size=2000)])
+    >>> mixture = Mixture(n_features=2, delta=0.2, beta=0.05).learn(stream)
+    >>> answer = mixture.infer([[1.0]], known=[0], wanted=[1])
+    >>> bool(abs(answer.mean()[0, 0] - np.sin(1.0)) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        delta: float = 1.0,
+        beta: float = 0.001,
+        scale: ArrayLike | None = None,
+        center: ArrayLike | None = None,
+        max_components: int | None = None,
+        prune_age: int = 0,
+        prune_mass: float = 0.0,
+        update: str = "exact",
+        warmup: int = 100,
+    ) -> None:
+        n_features = validation.check_count(n_features, "n_features", 1)
+        if update not in ("exact", "paper"):
+            raise ValueError(f"update must be 'exact' or 'paper', not {update!r}.")
+        self.delta = validation.check_number(delta, "delta", 0.0, LARGEST, open_low=True)
+        self.beta = validation.check_number(beta, "beta", 0.0, 1.0)
+        self.update = update
+        self.warmup = validation.check_count(warmup, "warmup", 1)
+        if max_components is not None:
+            max_components = validation.check_count(max_components, "max_components", 1)
+        self.max_components = max_components
+        self.prune_age = validation.check_count(prune_age, "prune_age", 0)
+        self.prune_mass = validation.check_number(prune_mass, "prune_mass", 0.0, LARGEST)
+        self.scale = None if scale is None else validation.as_scale(scale, n_features)
+        self._state = states.empty(n_features, 1)
+        if center is not None:
+            self._state.moments[1] = validation.as_center(center, n_features)
+        self._held: list[tuple[Array, Array]] | None = [] if self.scale is None else None
+        self._reset()
+
+    @classmethod
+    def from_parameters(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        weights: ArrayLike | None = None,
+        *,
+        mass: float | None = None,
+        **settings: Any,
+    ) -> Mixture:
+        """Make a mixture of given components, without learning.
+
+        Parameters
+        ----------
+        means : array-like of shape (K, D)
+        covariances : array-like of shape (K, D, D)
+        weights : array-like of shape (K,) or None
+            Relative; equal by default.
+        mass : float or None
+            How many rows the components stand for, in all; one each by default.
+        **settings
+            As for :class:`Mixture`. Unless given, ``scale`` is the standard
+            deviation of the mixture itself.
+
+        Examples
+        --------
+        >>> from figmn import Mixture
+        >>> mixture = Mixture.from_parameters([[0.0], [4.0]], [[[1.0]], [[1.0]]])
+        >>> mixture.weights
+        array([0.5, 0.5])
+        """
+        centers = np.atleast_2d(np.asarray(means, dtype=np.float64))
+        n_components, n_features = centers.shape
+        matrices = np.asarray(covariances, dtype=np.float64)
+        if matrices.shape != (n_components, n_features, n_features):
+            raise ValueError(
+                f"covariances has shape {matrices.shape}, but means make it "
+                f"{(n_components, n_features, n_features)}."
+            )
+        shares = validation.as_weights(weights, n_components)
+        if n_components == 0 or not np.all(shares > 0.0):
+            raise ValueError("weights must be positive, and there must be one component or more.")
+        for values, name in ((centers, "means"), (matrices, "covariances")):
+            validation.check_range(values, name)
+            if np.isnan(values).any():
+                raise ValueError(f"{name} contains NaN.")
+        if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-6, atol=0.0):
+            raise ValueError("covariances must be symmetric matrices.")
+        try:
+            whiteners, variances = factors.factor(matrices)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "covariances must be positive definite: one of them is not."
+            ) from None
+        total = float(n_components) if mass is None else mass
+        total = validation.check_number(total, "mass", 0.0, LARGEST, open_low=True)
+        masses = shares / shares.sum() * total
+        return cls._of(states.from_factors(centers, whiteners, variances, masses), settings)
+
+    @classmethod
+    def _of(cls, state: State, settings: dict[str, Any]) -> Mixture:
+        """Mixture around a ready state, which it owns from now on."""
+        if settings.get("scale") is None:
+            settings = {**settings, "scale": _total_scale(state)}
+        mixture = cls(state.means.shape[1], **settings)
+        mixture._state = state
+        return mixture
+
+    # -- Learning ------------------------------------------------------------
+
+    def learn(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Mixture:
+        """Learn rows in the order given.
+
+        The same rows give the same model bit for bit, in chunks of any sizes.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+            NaN marks a missing entry. A row with nothing known is passed over.
+        sample_weight : array-like of shape (N,), float or None
+
+        Returns
+        -------
+        Mixture
+            Itself.
+        """
+        rows = validation.as_rows(X, self.n_features)
+        self._learn(rows, validation.as_weights(sample_weight, len(rows)))
+        return self
+
+    def learn_one(self, x: ArrayLike, weight: float = 1.0) -> Mixture:
+        """Learn one row of shape (D,), as :meth:`learn` does but with less overhead."""
+        row = validation.as_row(x, self.n_features)
+        self._learn(row, _ONE if weight == 1.0 else validation.as_weights(weight, 1))
+        return self
+
+    def _learn(self, rows: Array, weights: Array) -> None:
+        self._answers.clear()
+        if self._held is not None:
+            self._provisional = None
+            self._held.append((rows.copy(), weights.copy()))
+            rows, weights = _informative(self._held, self.n_features)
+            if len(rows) < self.warmup:
+                self._held = [(rows, weights)]
+                return
+            self._state = self._settled(rows[: self.warmup], weights[: self.warmup])
+            self._held = None
+            rows, weights = rows[self.warmup :], weights[self.warmup :]
+        self._state = _run(self._state, self._settings, rows, weights)
+
+    def _settled(self, rows: Array, weights: Array) -> State:
+        """The state after the first rows, learnt at the scale that they show."""
+        state = states.resized(self._state, 1)
+        state.moments[:] = moments_of(rows, weights)
+        settings = self._settings._replace(scale=suggested_scale(state.moments), adaptive=False)
+        return _run(state, settings, rows, weights)
+
+    def merge(self, first: int, second: int) -> Mixture:
+        """Merge two components into one with the moments of both.
+
+        .. math:: S = (1-w) S_1 + w S_2 + w (1-w) \\Delta \\Delta^\\top
+
+        The result takes the place of the first, the second is removed; the
+        mass is the sum and the age the larger. Changes the mixture in place.
+        """
+        pair = validation.as_index([first, second], self.n_components, "merge")
+        self._release()
+        state, (i, j) = self._state, (int(pair[0]), int(pair[1]))
+        share = state.masses[j] / (state.masses[i] + state.masses[j])
+        shift = state.means[j] - state.means[i]
+        state.marginals[i] = (
+            (1.0 - share) * state.marginals[i]
+            + share * state.marginals[j]
+            + share * (1.0 - share) * shift**2
+        )
+        mix(state.whiteners, state.variances, state.marginals, i, j, shift, share)
+        state.means[i] += share * shift
+        state.log_dets[i] = log_determinant(state.variances, i)
+        state.masses[i] += state.masses[j]
+        state.ages[i] = max(state.ages[i], state.ages[j])
+        learning.remove(j, state)
+        return self
+
+    def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
+        """Append variables that have been zero in every row so far.
+
+        The model becomes what it would be, had the columns been there from
+        the start. Changes the mixture in place.
+
+        Parameters
+        ----------
+        n_new : int
+        scale : float
+            Standard deviation of the new columns, as in ``scale`` of the mixture.
+        """
+        n_new = validation.check_count(n_new, "n_new", 1)
+        new_scale = validation.as_scale(scale, n_new)
+        n_old = self.n_features
+        old = self._state
+        state = states.empty(n_old + n_new, len(old.masses))
+        state.size[:] = old.size
+        for name in ("log_dets", "masses", "ages"):
+            getattr(state, name)[:] = getattr(old, name)
+        state.means[:, :n_old] = old.means
+        state.whiteners[:] = np.eye(n_old + n_new)
+        state.whiteners[:, :n_old, :n_old] = old.whiteners
+        initial = (self.delta * new_scale) ** 2
+        for name in ("variances", "marginals"):
+            grown = getattr(state, name)
+            grown[:, :n_old] = getattr(old, name)
+            grown[:, n_old:] = initial / np.maximum(old.masses, 1.0)[:, np.newaxis]
+        for k in range(old.size[0]):
+            state.log_dets[k] = log_determinant(state.variances, k)
+        state.moments[:, :n_old] = old.moments
+        state.moments[0, n_old:] = old.moments[0].max()
+        self._state = state
+        if self._held is not None:
+            self._held = [
+                (np.hstack([rows, np.zeros((len(rows), n_new))]), weights)
+                for rows, weights in self._held
+            ]
+        if self.scale is not None:
+            self.scale = np.concatenate([self.scale, new_scale])
+        self._reset()
+        return self
+
+    # -- What was learnt -----------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables D."""
+        return int(self._state.means.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """Number of components K so far."""
+        return int(self._visible.size[0])
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of rows learnt."""
+        return int(self._visible.size[1])
+
+    @property
+    def means(self) -> Array:
+        """Component means, of shape (K, D)."""
+        return self._part("means")
+
+    @property
+    def covariances(self) -> Array:
+        """Covariance matrices, of shape (K, D, D)."""
+        return factors.covariances(self._part("whiteners"), self._part("variances"))
+
+    @property
+    def precisions(self) -> Array:
+        """Precision matrices, of shape (K, D, D)."""
+        return factors.precisions(self._part("whiteners"), self._part("variances"))
+
+    @property
+    def log_determinants(self) -> Array:
+        """Log-determinants of the covariances, of shape (K,)."""
+        return self._part("log_dets")
+
+    @property
+    def masses(self) -> Array:
+        """Accumulated posteriors, of shape (K,)."""
+        return self._part("masses")
+
+    @property
+    def weights(self) -> Array:
+        """Prior probabilities of the components, of shape (K,)."""
+        masses = self._part("masses")
+        shares: Array = masses / masses.max() if len(masses) else masses
+        return shares / shares.sum()
+
+    @property
+    def ages(self) -> IntArray:
+        """Updates that each component has lived through, of shape (K,)."""
+        return self._visible.ages[: self.n_components].copy()
+
+    # -- Questions -----------------------------------------------------------
+
+    def squared_distances(self, X: ArrayLike) -> Array:
+        """Squared Mahalanobis distances to the components, of shape (N, K)."""
+        return self._evaluate(X)[0]
+
+    def log_density(self, X: ArrayLike) -> Array:
+        """Log density of each row's known entries, of shape (N,)."""
+        log_density: Array = logsumexp(self._evaluate(X)[1], axis=1)
+        return log_density
+
+    def posteriors(self, X: ArrayLike) -> Array:
+        """Probabilities of the components given each row, of shape (N, K)."""
+        return normalised(self._evaluate(X)[1])
+
+    def assign(self, X: ArrayLike) -> Index:
+        """Most probable component of each row, of shape (N,)."""
+        return np.argmax(self._evaluate(X)[1], axis=1)
+
+    def fill(self, X: ArrayLike) -> Array:
+        """Replace NaN by the conditional mean given the row's known entries."""
+        rows = validation.as_rows(X, self.n_features)
+        filled = np.empty_like(rows)
+        evaluation.fill(
+            rows,
+            self._part("means"),
+            self._part("whiteners"),
+            self._part("variances"),
+            self.posteriors(rows),
+            filled,
+        )
+        return filled
+
+    def infer(
+        self, X: ArrayLike, known: Variables, wanted: Variables | None = None
+    ) -> Conditional:
+        r"""Predict wanted variables from known ones, for many rows.
+
+        With the variables ordered known first, the whitener's lower blocks
+        give the regression: :math:`m_j = \mu_w - T_{ww}^{-1} T_{wk} (x - \mu_k)`
+        and :math:`C_j = T_{ww}^{-1} \operatorname{diag}(v_w) T_{ww}^{-\top}`.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, len(known))
+            Values of the known variables, in that order; NaN where a row does
+            not know one after all.
+        known : sequence of int
+        wanted : sequence of int or None
+            By default all the others, in ascending order. What is neither
+            known nor wanted is integrated out.
+
+        Returns
+        -------
+        Conditional
+        """
+        known_index, wanted_index = self._split(known, wanted)
+        rows = validation.as_rows(X, len(known_index))
+        unknown = np.isnan(rows)
+        if not unknown.any():
+            return self._regression(known_index, wanted_index).predict(rows)
+        n_rows, n_components, n_wanted = len(rows), self.n_components, len(wanted_index)
+        answer = Conditional(
+            np.empty((n_rows, n_components)),
+            np.empty((n_rows, n_components, n_wanted)),
+            np.empty((n_rows, n_components, n_wanted, n_wanted)),
+        )
+        patterns, which = np.unique(unknown, axis=0, return_inverse=True)
+        for number, pattern in enumerate(patterns):
+            here = which.ravel() == number
+            regression = self._regression(known_index[~pattern], wanted_index)
+            part = regression.predict(rows[here][:, ~pattern])
+            answer.weights[here] = part.weights
+            answer.means[here] = part.means
+            answer.covariances[here] = part.covariances
+        return answer
+
+    def condition(
+        self, x: ArrayLike, known: Variables, wanted: Variables | None = None
+    ) -> Mixture:
+        """The mixture of the wanted variables, given one row of known values.
+
+        Parameters
+        ----------
+        x : array-like of shape (len(known),)
+        known, wanted
+            As for :meth:`infer`.
+
+        Returns
+        -------
+        Mixture
+            Over the wanted variables, in their order. Components without any
+            weight are left out.
+        """
+        known_index, wanted_index = self._split(known, wanted)
+        row = validation.as_row(x, len(known_index))
+        present = ~np.isnan(row[0])
+        regression = self._regression(known_index[present], wanted_index)
+        answer = regression.predict(row[:, present])
+        kept = answer.weights[0] > 0.0
+        state = states.from_factors(
+            answer.means[0][kept],
+            regression.wanted_whiteners[kept],
+            regression.wanted_variances[kept],
+            answer.weights[0][kept] * self.masses.sum(),
+        )
+        return self._derived(state, wanted_index)
+
+    def marginalize(self, keep: Variables) -> Mixture:
+        """The mixture of some of the variables, in the order given."""
+        index = validation.as_index(keep, self.n_features, "keep")
+        if len(index) == 0:
+            raise ValueError("keep must name at least one column.")
+        self._require_components()
+        whiteners, variances = factors.reorder(
+            self._part("whiteners"), self._part("variances"), index
+        )
+        state = states.from_factors(self.means[:, index], whiteners, variances, self.masses)
+        state.ages[:] = self.ages
+        state.size[1] = self.n_learnt
+        state.moments[:] = self._visible.moments[:, index]
+        return self._derived(state, index)
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[Array, Index]:
+        """Draw rows.
+
+        Returns
+        -------
+        X : array of shape (n_samples, D)
+        components : int array of shape (n_samples,)
+            Where each row came from; rows are grouped by it.
+        """
+        n_samples = validation.check_count(n_samples, "n_samples", 1)
+        self._require_components()
+        random = check_random_state(random_state)
+        counts = random.multinomial(n_samples, self.weights)
+        roots = factors.covariance_roots(self._part("whiteners"), self._part("variances"))
+        rows = [
+            mean + random.standard_normal((count, self.n_features)) @ root.T
+            for mean, root, count in zip(self.means, roots, counts, strict=True)
+        ]
+        return np.vstack(rows), np.repeat(np.arange(self.n_components), counts)
+
+    # -- Keeping -------------------------------------------------------------
+
+    def copy(self) -> Mixture:
+        """An independent copy."""
+        return copy.deepcopy(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, atomically; :func:`figmn.load` reads it."""
+        storage.save(self, path)
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Settings as plain values, and state as arrays, for a file."""
+        state = states.resized(self._state, int(self._state.size[0]))
+        arrays = dict(state._asdict())
+        if self.scale is not None:
+            arrays["scale"] = self.scale
+        if self._held is not None:
+            arrays["held_rows"], arrays["held_weights"] = _informative(
+                self._held, self.n_features
+            )
+        return self._choices(), arrays
+
+    @classmethod
+    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
+        """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
+        held = (arrays.pop("held_rows", None), arrays.pop("held_weights", None))
+        scale = arrays.pop("scale", None)
+        if set(arrays) != set(State._fields):
+            raise ValueError("arrays are missing or unknown")
+        state = State(**arrays)
+        if state.means.ndim != 2:
+            raise ValueError("array 'means' has the wrong shape")
+        states.check(state)
+        mixture = cls(state.means.shape[1], scale=scale, **settings)
+        mixture._state = state
+        if held[0] is None or held[1] is None:
+            mixture._held = None
+        else:
+            rows = validation.as_rows(held[0], mixture.n_features)
+            mixture._held = [(rows, validation.as_weights(held[1], len(rows)))]
+        mixture._reset()
+        return mixture
+
+    def __getstate__(self) -> dict[str, Any]:
+        attributes = self.__dict__.copy()
+        attributes["_answers"] = {}
+        attributes["_provisional"] = None
+        return attributes
+
+    def __repr__(self) -> str:
+        return (
+            f"Mixture(n_features={self.n_features}, delta={self.delta:g}, beta={self.beta:g}): "
+            f"{self.n_components} components from {self.n_learnt} rows"
+        )
+
+    # -- Inside --------------------------------------------------------------
+
+    def _reset(self) -> None:
+        """Make all that follows from settings and state."""
+        n_features = self.n_features
+        known = np.arange(n_features + 1)
+        thresholds = np.full(n_features + 1, np.inf)
+        if self.beta > 0.0:
+            thresholds[1:] = chdtri(known[1:], self.beta)
+        bound = _UNBOUNDED if self.max_components is None else self.max_components
+        self._settings = Settings(
+            thresholds=thresholds,
+            scale=np.ones(n_features) if self.scale is None else self.scale,
+            adaptive=self.scale is None,
+            delta=self.delta,
+            prune_age=self.prune_age,
+            prune_mass=self.prune_mass,
+            max_components=bound,
+            printed_rule=self.update == "paper",
+        )
+        self._answers: dict[Any, Regression] = {}
+        self._provisional: State | None = None
+
+    def _choices(self) -> dict[str, Any]:
+        """The settings that apply to mixtures of any variables."""
+        return {
+            "delta": self.delta,
+            "beta": self.beta,
+            "max_components": self.max_components,
+            "prune_age": self.prune_age,
+            "prune_mass": self.prune_mass,
+            "update": self.update,
+            "warmup": self.warmup,
+        }
+
+    @property
+    def _visible(self) -> State:
+        """The state that queries see: rows held back count as learnt."""
+        if self._held is None:
+            return self._state
+        if self._provisional is None:
+            self._provisional = self._settled(*_informative(self._held, self.n_features))
+        return self._provisional
+
+    def _release(self) -> None:
+        """End the warm-up now, and forget all that was derived."""
+        if self._held is not None:
+            self._state, self._held = self._visible, None
+        self._provisional = None
+        self._answers.clear()
+
+    def _part(self, name: str) -> Array:
+        part: Array = getattr(self._visible, name)[: self.n_components]
+        return part.copy()
+
+    def _require_components(self) -> None:
+        if self.n_components == 0:
+            raise NotFittedError(
+                "This mixture has learnt nothing yet: call learn with at least one row "
+                "that has a known entry and a positive weight."
+            )
+
+    def _evaluate(self, X: ArrayLike) -> tuple[Array, Array]:
+        rows = validation.as_rows(X, self.n_features)
+        self._require_components()
+        return evaluated(
+            rows,
+            self._part("means"),
+            self._part("whiteners"),
+            self._part("variances"),
+            self._part("log_dets"),
+            self.weights,
+        )
+
+    def _split(self, known: Variables, wanted: Variables | None) -> tuple[Index, Index]:
+        known_index = validation.as_index(known, self.n_features, "known")
+        if wanted is None:
+            wanted_index = np.setdiff1d(np.arange(self.n_features), known_index)
+        else:
+            wanted_index = validation.as_index(wanted, self.n_features, "wanted")
+        if len(wanted_index) == 0:
+            raise ValueError("nothing is wanted: name at least one column in wanted.")
+        if np.intersect1d(known_index, wanted_index).size:
+            raise ValueError("a column cannot be both known and wanted.")
+        return known_index, wanted_index
+
+    def _regression(self, known: Index, wanted: Index) -> Regression:
+        """How wanted follow from known: computed once for each state and pair of sets."""
+        self._require_components()
+        key = (tuple(known), tuple(wanted))
+        if key not in self._answers:
+            self._answers[key] = Regression.of(self._visible, known, wanted)
+        return self._answers[key]
+
+    def _derived(self, state: State, variables: Index) -> Mixture:
+        """Mixture of some of the variables, with the settings of this one."""
+        settings = self._choices()
+        settings["scale"] = None if self.scale is None else self.scale[variables]
+        return self._of(state, settings)
+
+
+def _run(state: State, settings: Settings, rows: Array, weights: Array) -> State:
+    """Learn rows, making room for components as they appear."""
+    done = learning.learn(rows, weights, 0, state, settings)
+    while done < len(rows):
+        state = states.resized(state, 2 * len(state.masses))
+        done = learning.learn(rows, weights, done, state, settings)
+    return state
+
+
+def _informative(held: list[tuple[Array, Array]], n_features: int) -> tuple[Array, Array]:
+    """The held rows that say something, in one array, and their weights."""
+    rows = np.vstack([np.empty((0, n_features)), *(part for part, _ in held)])
+    weights = np.concatenate([np.empty(0), *(part for _, part in held)])
+    useful = (weights > 0.0) & ~np.isnan(rows).all(axis=1)
+    return rows[useful], weights[useful]
+
+
+def _total_scale(state: State) -> Array:
+    """Standard deviations of a whole mixture's variables."""
+    shares = state.masses / state.masses.sum()
+    apart = state.means - shares @ state.means
+    variances: Array = shares @ (state.marginals + apart**2)
+    return np.clip(np.sqrt(variances), 1.0 / LARGEST, LARGEST)

@@ -1,0 +1,157 @@
+"""Input checks that name the cause and the remedy."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from figmn._typing import Array, ArrayLike, Index
+from figmn.kernels.compiler import LARGEST
+from figmn.kernels.inspection import first_out_of_range
+
+
+def as_rows(values: ArrayLike, n_features: int) -> Array:
+    """Rows as a C-contiguous float64 array of shape (N, D); NaN marks the unknown."""
+    rows = _as_floats(values, "X")
+    if rows.ndim != 2 or rows.shape[1] != n_features:
+        raise ValueError(
+            f"X has shape {rows.shape}, but this mixture has {n_features} variables: "
+            f"pass an array of shape (n, {n_features}), with NaN for what is unknown."
+        )
+    check_range(rows, "X")
+    return rows
+
+
+def as_row(values: ArrayLike, n_features: int) -> Array:
+    """One row, as an array of shape (1, D)."""
+    row = _as_floats(values, "x")
+    if row.ndim != 1 or row.shape[0] != n_features:
+        raise ValueError(
+            f"x has shape {row.shape}, but this mixture has {n_features} variables: "
+            f"pass {n_features} numbers, with NaN for what is unknown."
+        )
+    check_range(row, "x")
+    return row.reshape(1, n_features)
+
+
+def as_weights(values: ArrayLike | None, n_rows: int) -> Array:
+    """Sample weights as an array of shape (N,), ones by default."""
+    if values is None:
+        return np.ones(n_rows)
+    weights = _as_floats(values, "sample_weight")
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_rows} rows: "
+            "pass one weight a row."
+        )
+    if not np.all((weights >= 0.0) & (weights <= LARGEST)):
+        raise ValueError(
+            f"sample_weight must be numbers from 0 to {LARGEST:g}: "
+            "there is a negative, NaN or too large one."
+        )
+    return weights
+
+
+def as_index(variables: Sequence[int] | Index, n_features: int, name: str) -> Index:
+    """Distinct variables as an array of positions from 0 to D - 1."""
+    index = np.atleast_1d(np.asarray(variables))
+    if index.size == 0:
+        return np.empty(0, dtype=np.intp)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a list of column numbers, not {variables!r}.")
+    if index.min() < -n_features or index.max() >= n_features:
+        raise ValueError(
+            f"{name} names a column that does not exist: "
+            f"this mixture has columns 0 to {n_features - 1}, asked for {index.tolist()}."
+        )
+    index = index.astype(np.intp) % n_features
+    if len(np.unique(index)) != len(index):
+        raise ValueError(f"{name} names a column twice: {index.tolist()}.")
+    return index
+
+
+def as_scale(values: ArrayLike, n_features: int, name: str = "scale") -> Array:
+    """Standard deviations as an array of shape (D,)."""
+    scale = _as_floats(values, name)
+    if scale.ndim == 0:
+        scale = np.full(n_features, float(scale))
+    if scale.shape != (n_features,):
+        raise ValueError(
+            f"{name} has shape {scale.shape}: pass one number, or {n_features}, one a column."
+        )
+    if not np.all((scale >= 1.0 / LARGEST) & (scale <= LARGEST)):
+        raise ValueError(
+            f"{name} must be positive, from {1.0 / LARGEST:g} to {LARGEST:g}: "
+            "for a constant column give the change that would matter."
+        )
+    return scale
+
+
+def as_center(values: ArrayLike, n_features: int) -> Array:
+    """Column means as an array of shape (D,)."""
+    center = _as_floats(values, "center")
+    if center.shape != (n_features,) or not np.all(np.abs(center) <= LARGEST):
+        raise ValueError(f"center must be {n_features} finite numbers, one a column.")
+    return center
+
+
+def check_range(values: Array, name: str) -> None:
+    """Reject infinity, and magnitudes whose squares are not float64 numbers."""
+    position = first_out_of_range(values.reshape(-1))
+    if position < 0:
+        return
+    value = values.flat[position]
+    if np.isinf(value):
+        raise ValueError(
+            f"{name} contains infinity: remove it, or mark the entry as unknown with NaN."
+        )
+    raise ValueError(
+        f"{name} contains {value:g}, beyond the largest magnitude of {LARGEST:g}: "
+        "rescale the column."
+    )
+
+
+def check_number(
+    value: Any, name: str, low: float, high: float, *, open_low: bool = False
+) -> float:
+    """A real setting within bounds."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, not {value!r}.") from None
+    if not (low < number if open_low else low <= number) or not number <= high:
+        raise ValueError(
+            f"{name} must be {'above' if open_low else 'at least'} {low:g} "
+            f"and at most {high:g}, not {value!r}."
+        )
+    return number
+
+
+def check_count(value: Any, name: str, low: int) -> int:
+    """A whole-number setting with a lower bound."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, not {value!r}.") from None
+    if number < low:
+        raise ValueError(f"{name} must be at least {low}, not {value!r}.")
+    return number
+
+
+def _as_floats(values: ArrayLike, name: str) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
+        # Writeable even where the caller's is not: the kernels are compiled
+        # for one type of array.
+        return np.require(array, np.float64, ["C", "W"])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must hold numbers: encode text and categories as numbers first."
+        ) from None
