@@ -40,7 +40,7 @@ class IGMN:
         scale: ArrayLike,
         *,
         delta: float = 1.0,
-        beta: float = 0.001,
+        beta: float = 0.1,
         max_components: int | None = None,
         prune_age: int = 0,
         prune_mass: float = 0.0,
@@ -101,7 +101,8 @@ class IGMN:
     def squared_distances(self, x: Array) -> Array:
         """Squared Mahalanobis distances to each component, of shape (K,)."""
         e = x - self.means
-        return np.einsum("ki,kij,kj->k", e, np.linalg.inv(self.covariances), e)
+        distances: Array = np.einsum("ki,kij,kj->k", e, np.linalg.inv(self.covariances), e)
+        return distances
 
     def posteriors(self, x: Array) -> Array:
         """Probabilities of the components given a row, of shape (K,)."""

@@ -69,8 +69,10 @@ def load_dataset(name: str) -> Dataset:
     text = resources.files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     _, *lines = text.splitlines()
     header, *records = csv.reader(lines)
-    columns = [_column(title, values) for title, values in zip(header, zip(*records, strict=True),
-                                                                strict=True)]
+    columns = [
+        _column(title, values)
+        for title, values in zip(header, zip(*records, strict=True), strict=True)
+    ]
     return Dataset(
         name=name,
         data=np.column_stack(columns[:-1]),

@@ -19,7 +19,7 @@ from figmn.mixture.validation import as_weights, check_range
 
 _PARAMETERS = """delta : float, default=1.0
         Width of a new component, in standard deviations of the columns.
-    beta : float, default=0.001
+    beta : float, default=0.1
         A row is novel, and starts a component, if its tail probability under
         every component is below this.
     scale : array-like, float or None, default=None
@@ -47,7 +47,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         delta: float = 1.0,
-        beta: float = 0.001,
+        beta: float = 0.1,
         scale: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,

@@ -123,12 +123,14 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if lost.any():
             shares = np.maximum(mixture.means[:, n_features + self._columns], 0.0)
             means[lost] = answer.weights[lost] @ shares + np.finfo(float).tiny
-        probabilities: Array = means / means.max(axis=1, keepdims=True)
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
+        means /= means.max(axis=1, keepdims=True)
+        probabilities: Array = means / means.sum(axis=1, keepdims=True)
+        return probabilities
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row, of shape (N,)."""
-        labels: AnyArray = self._fitted() and self.classes_[self.predict_proba(X).argmax(axis=1)]
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        labels: AnyArray = self.classes_[most_probable]
         return labels
 
     # -- Labels --------------------------------------------------------------
@@ -165,7 +167,9 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         columns = np.empty(len(joined), dtype=np.intp)
         columns[np.searchsorted(joined, self.classes_)] = self._columns
         columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
-        self.mixture_ = self.mixture_.copy().add_variables(len(unseen), _indicator_scale(len(joined)))
+        self.mixture_ = self.mixture_.copy().add_variables(
+            len(unseen), _indicator_scale(len(joined))
+        )
         self.classes_, self._columns = joined, columns
 
     def _indicators(self, labels: AnyArray) -> Array:

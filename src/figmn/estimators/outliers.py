@@ -56,7 +56,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         *,
         false_alarm_rate: float = 0.01,
         delta: float = 1.0,
-        beta: float = 0.001,
+        beta: float = 0.1,
         scale: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,

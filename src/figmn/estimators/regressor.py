@@ -95,7 +95,9 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         cov : array of shape (N,), of variances, or (N, M, M), if asked for
         """
         if return_std and return_cov:
-            raise ValueError("Ask for return_std or return_cov, not both: cov holds the variances.")
+            raise ValueError(
+                "Ask for return_std or return_cov, not both: cov holds the variances."
+            )
         mixture = self._fitted()
         n_features = self.n_features_in_
         answer = mixture.infer(

@@ -1,4 +1,4 @@
-"""Compiled free functions on contiguous arrays: no classes, no validation.
+r"""Compiled free functions on contiguous arrays: no classes, no validation.
 
 ====================  =======================================================
 ``compiler``          the one place for Numba's flags, and numeric limits
@@ -7,11 +7,12 @@
 ``evaluation``        distances and joint log densities of rows
 ``learning``          the sequential learning loop
 ``moments``           running column means and standard deviations
+``inspection``        whether input can be learnt
 ====================  =======================================================
 
 **The representation.** A component's precision matrix is held as
 
-.. math:: \\Lambda = T^\\top \\operatorname{diag}(v)^{-1} T
+.. math:: \Lambda = T^\top \operatorname{diag}(v)^{-1} T
 
 with ``T`` unit lower triangular (the *whitener*) and ``v > 0``. Row ``r`` of
 ``T`` regresses variable ``r`` on the variables before it, and ``v[r]`` is the

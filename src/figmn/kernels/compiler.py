@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
@@ -27,18 +27,19 @@ Below it, assembling the covariance matrix would round to an indefinite one.
 
 # Sums may be regrouped, which lets the compiler vectorise inner products, but
 # NaN and infinity keep their meaning: the kernels test for them.
-_FAST_MATH = {"reassoc", "contract", "nsz"}
+_FLAGS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz"},
+}
 
 
 def compiled(function: Function) -> Function:
     """Compile on first call, cache on disk, release the interpreter lock."""
-    decorate = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
-    return decorate(function)  # type: ignore[no-any-return]
+    return cast(Function, numba.njit(**_FLAGS)(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile into the caller: a call costs more than what these do for few variables."""
-    decorate = numba.njit(
-        cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH, inline="always"
-    )
-    return decorate(function)  # type: ignore[no-any-return]
+    return cast(Function, numba.njit(inline="always", **_FLAGS)(function))

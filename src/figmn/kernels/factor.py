@@ -124,7 +124,13 @@ def log_determinant(variances: Array, k: int) -> float:
 
 @compiled
 def mix(
-    whiteners: Array, variances: Array, marginals: Array, i: int, j: int, shift: Array, share: float
+    whiteners: Array,
+    variances: Array,
+    marginals: Array,
+    i: int,
+    j: int,
+    shift: Array,
+    share: float,
 ) -> None:
     r"""Moment-match component ``j`` into the factor of component ``i``.
 

@@ -11,7 +11,7 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, compiled, inlined
 from figmn.kernels.evaluation import distance_of
 from figmn.kernels.factor import log_determinant, residuals, shrink_and_add
-from figmn.kernels.missing import complete, find_missing, spread
+from figmn.kernels.missing import find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
 
 
@@ -75,9 +75,7 @@ class _Workspace(NamedTuple):
 
 
 @compiled
-def learn(
-    points: Array, weights: Array, start: int, state: State, settings: Settings
-) -> int:
+def learn(points: Array, weights: Array, start: int, state: State, settings: Settings) -> int:
     """Learn rows in order until done or until the arrays are full.
 
     Parameters
@@ -94,7 +92,8 @@ def learn(
     int
         The first row not learnt: N, or where the caller must make room.
     """
-    n_points, n_features = points.shape
+    n_points: int = points.shape[0]
+    n_features: int = points.shape[1]
     capacity = state.means.shape[0]
     work = _Workspace(
         np.empty((capacity, n_features)),
@@ -244,9 +243,7 @@ def _gain(share: float, kept: float, distance: float, printed_rule: bool) -> flo
 
 
 @inlined
-def _move(
-    k: int, share: float, kept: float, gain: float, state: State, work: _Workspace
-) -> bool:
+def _move(k: int, share: float, kept: float, gain: float, state: State, work: _Workspace) -> bool:
     """Move the mean by ``share * e`` and make the covariance ``kept S + gain e e'``."""
     for i in range(state.means.shape[1]):
         deviation = work.deviations[k, i]
@@ -266,9 +263,7 @@ def _move(
 
 
 @compiled
-def _add_uncertainty(
-    k: int, share: float, n_missing: int, state: State, work: _Workspace
-) -> None:
+def _add_uncertainty(k: int, share: float, n_missing: int, state: State, work: _Workspace) -> None:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
     The deviation is done with by now, so its row serves as scratch.

@@ -5,6 +5,8 @@
 ``conditional``       :class:`Conditional`: what known values say of others
 ``factors``           covariances, precisions and reordering, from the factors
 ``state``             making, growing and checking the arrays of the state
+``scale``             the scale of columns
+``warmup``            rows held back until they have shown that scale
 ``validation``        input checks with a cause and a remedy
 ====================  =======================================================
 """

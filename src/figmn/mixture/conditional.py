@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from figmn._typing import Array, Index
+from figmn._typing import AnyArray, Array, Index
 from figmn.kernels.evaluation import evaluate
 from figmn.kernels.learning import State
 from figmn.mixture import factors
@@ -137,6 +138,34 @@ class Regression:
         return Conditional(normalised(log_joint), means, self.covariances)
 
 
+def predict_by_pattern(
+    rows: Array, regression_on: Callable[[AnyArray], Regression]
+) -> Conditional:
+    """Predictions for rows of shape (N, I) that may not know all they are said to.
+
+    Parameters
+    ----------
+    rows : array of shape (N, I)
+        NaN marks the unknown.
+    regression_on : callable
+        Gives the regression on the variables that a boolean array of shape
+        (I,) picks out.
+    """
+    patterns, which = np.unique(~np.isnan(rows), axis=0, return_inverse=True)
+    if len(patterns) == 1:
+        return regression_on(patterns[0]).predict(rows[:, patterns[0]])
+    parts = []
+    for number, known in enumerate(patterns):
+        here = np.flatnonzero(which.ravel() == number)
+        parts.append((here, regression_on(known).predict(rows[here][:, known])))
+    order = np.argsort(np.concatenate([here for here, _ in parts]))
+    return Conditional(
+        np.concatenate([part.weights for _, part in parts])[order],
+        np.concatenate([part.means for _, part in parts])[order],
+        np.concatenate([np.repeat(p.covariances[np.newaxis], len(i), 0) for i, p in parts])[order],
+    )
+
+
 def evaluated(
     rows: Array,
     means: Array,
@@ -148,9 +177,7 @@ def evaluated(
     """Squared distances and joint log densities of rows, each of shape (N, K)."""
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
-    evaluate(
-        rows, means, whiteners, variances, log_dets, np.log(weights), distances, log_joint
-    )
+    evaluate(rows, means, whiteners, variances, log_dets, np.log(weights), distances, log_joint)
     return distances, log_joint
 
 

@@ -82,7 +82,7 @@ def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Ar
     # Re-triangularise the permuted root of the precision: a QL factorisation,
     # which is a QR factorisation of the columns in reverse.
     roots = whiteners / np.sqrt(variances)[:, :, np.newaxis]
-    upper = np.linalg.qr(roots[:, :, everything[::-1]], mode="r")
+    upper = np.asarray(np.linalg.qr(roots[:, :, everything[::-1]], mode="r"))
     lower = upper[:, ::-1, ::-1][:, :kept, :kept]
     diagonals = np.diagonal(lower, axis1=1, axis2=2)
     whitened = np.tril(lower / diagonals[:, :, np.newaxis], -1) + np.eye(kept)

@@ -14,14 +14,20 @@ from sklearn.utils import check_random_state
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray
-from figmn.kernels import evaluation, learning
+from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
-from figmn.kernels.factor import log_determinant, mix
 from figmn.kernels.learning import Settings, State
 from figmn.mixture import factors, validation
 from figmn.mixture import state as states
-from figmn.mixture.conditional import Conditional, Regression, evaluated, normalised
-from figmn.mixture.scale import moments_of, suggested_scale
+from figmn.mixture.conditional import (
+    Conditional,
+    Regression,
+    evaluated,
+    normalised,
+    predict_by_pattern,
+)
+from figmn.mixture.scale import moments_of, suggested_scale, total_scale
+from figmn.mixture.warmup import HeldRows
 
 _UNBOUNDED: Final = np.iinfo(np.int64).max
 _ONE: Final = np.ones(1)
@@ -31,7 +37,7 @@ Variables: TypeAlias = Sequence[int] | Index
 
 @storage.storable
 class Mixture:
-    """Full-covariance Gaussian mixture, learnt row by row in O(K D^2) each.
+    r"""Full-covariance Gaussian mixture, learnt row by row in O(K D^2) each.
 
     A row that lies within the chi-square quantile ``isf(beta, D)`` of some
     component updates all of them by their posteriors; any other row starts a
@@ -44,7 +50,7 @@ class Mixture:
         Number of variables D.
     delta : float, default=1.0
         Width of a new component, in standard deviations of the columns.
-    beta : float, default=0.001
+    beta : float, default=0.1
         A row is novel if it is less probable than this, as a tail probability,
         under every component. With 0 there is one component for ever.
     scale : array-like of shape (D,), float or None, default=None
@@ -73,8 +79,8 @@ class Mixture:
 
     .. math::
 
-        s' = s + a p, \\quad w = a p / s', \\quad e = x - \\mu, \\quad
-        \\mu' = \\mu + w e, \\quad S' = (1 - w) S + w (1 - w) e e^\\top
+        s' = s + a p, \quad w = a p / s', \quad e = x - \mu, \quad
+        \mu' = \mu + w e, \quad S' = (1 - w) S + w (1 - w) e e^\top
 
     and a new one starts at ``x`` with mass ``a`` and a diagonal covariance of
     ``(delta * scale)**2 / max(a, 1)``. An integer weight is the row repeated.
@@ -97,7 +103,7 @@ class Mixture:
         n_features: int,
         *,
         delta: float = 1.0,
-        beta: float = 0.001,
+        beta: float = 0.1,
         scale: ArrayLike | None = None,
         center: ArrayLike | None = None,
         max_components: int | None = None,
@@ -122,7 +128,9 @@ class Mixture:
         self._state = states.empty(n_features, 1)
         if center is not None:
             self._state.moments[1] = validation.as_center(center, n_features)
-        self._held: list[tuple[Array, Array]] | None = [] if self.scale is None else None
+        self._held = HeldRows.none(n_features) if self.scale is None else None
+        self._answers: dict[Any, Regression] = {}
+        self._provisional: State | None = None
         self._reset()
 
     @classmethod
@@ -156,30 +164,14 @@ class Mixture:
         >>> mixture.weights
         array([0.5, 0.5])
         """
-        centers = np.atleast_2d(np.asarray(means, dtype=np.float64))
-        n_components, n_features = centers.shape
-        matrices = np.asarray(covariances, dtype=np.float64)
-        if matrices.shape != (n_components, n_features, n_features):
-            raise ValueError(
-                f"covariances has shape {matrices.shape}, but means make it "
-                f"{(n_components, n_features, n_features)}."
-            )
-        shares = validation.as_weights(weights, n_components)
-        if n_components == 0 or not np.all(shares > 0.0):
-            raise ValueError("weights must be positive, and there must be one component or more.")
-        for values, name in ((centers, "means"), (matrices, "covariances")):
-            validation.check_range(values, name)
-            if np.isnan(values).any():
-                raise ValueError(f"{name} contains NaN.")
-        if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-6, atol=0.0):
-            raise ValueError("covariances must be symmetric matrices.")
+        centers, matrices, shares = validation.as_components(means, covariances, weights)
         try:
             whiteners, variances = factors.factor(matrices)
         except np.linalg.LinAlgError:
             raise ValueError(
                 "covariances must be positive definite: one of them is not."
             ) from None
-        total = float(n_components) if mass is None else mass
+        total = float(len(centers)) if mass is None else mass
         total = validation.check_number(total, "mass", 0.0, LARGEST, open_low=True)
         masses = shares / shares.sum() * total
         return cls._of(states.from_factors(centers, whiteners, variances, masses), settings)
@@ -188,7 +180,7 @@ class Mixture:
     def _of(cls, state: State, settings: dict[str, Any]) -> Mixture:
         """Mixture around a ready state, which it owns from now on."""
         if settings.get("scale") is None:
-            settings = {**settings, "scale": _total_scale(state)}
+            settings = {**settings, "scale": total_scale(state)}
         mixture = cls(state.means.shape[1], **settings)
         mixture._state = state
         return mixture
@@ -225,47 +217,33 @@ class Mixture:
         self._answers.clear()
         if self._held is not None:
             self._provisional = None
-            self._held.append((rows.copy(), weights.copy()))
-            rows, weights = _informative(self._held, self.n_features)
-            if len(rows) < self.warmup:
-                self._held = [(rows, weights)]
+            held = self._held.with_more(rows, weights)
+            if len(held) < self.warmup:
+                self._held = held
                 return
-            self._state = self._settled(rows[: self.warmup], weights[: self.warmup])
-            self._held = None
-            rows, weights = rows[self.warmup :], weights[self.warmup :]
-        self._state = _run(self._state, self._settings, rows, weights)
+            first, rest = held.split(self.warmup)
+            self._state, self._held = self._settled(first), None
+            rows, weights = rest.rows, rest.weights
+        self._state = states.learnt(self._state, self._settings, rows, weights)
 
-    def _settled(self, rows: Array, weights: Array) -> State:
+    def _settled(self, first: HeldRows) -> State:
         """The state after the first rows, learnt at the scale that they show."""
         state = states.resized(self._state, 1)
-        state.moments[:] = moments_of(rows, weights)
+        state.moments[:] = moments_of(first.rows, first.weights)
         settings = self._settings._replace(scale=suggested_scale(state.moments), adaptive=False)
-        return _run(state, settings, rows, weights)
+        return states.learnt(state, settings, first.rows, first.weights)
 
     def merge(self, first: int, second: int) -> Mixture:
-        """Merge two components into one with the moments of both.
+        r"""Merge two components into one with the moments of both.
 
-        .. math:: S = (1-w) S_1 + w S_2 + w (1-w) \\Delta \\Delta^\\top
+        .. math:: S = (1-w) S_1 + w S_2 + w (1-w) \Delta \Delta^\top
 
         The result takes the place of the first, the second is removed; the
         mass is the sum and the age the larger. Changes the mixture in place.
         """
         pair = validation.as_index([first, second], self.n_components, "merge")
         self._release()
-        state, (i, j) = self._state, (int(pair[0]), int(pair[1]))
-        share = state.masses[j] / (state.masses[i] + state.masses[j])
-        shift = state.means[j] - state.means[i]
-        state.marginals[i] = (
-            (1.0 - share) * state.marginals[i]
-            + share * state.marginals[j]
-            + share * (1.0 - share) * shift**2
-        )
-        mix(state.whiteners, state.variances, state.marginals, i, j, shift, share)
-        state.means[i] += share * shift
-        state.log_dets[i] = log_determinant(state.variances, i)
-        state.masses[i] += state.masses[j]
-        state.ages[i] = max(state.ages[i], state.ages[j])
-        learning.remove(j, state)
+        states.merge(self._state, int(pair[0]), int(pair[1]))
         return self
 
     def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
@@ -282,30 +260,9 @@ class Mixture:
         """
         n_new = validation.check_count(n_new, "n_new", 1)
         new_scale = validation.as_scale(scale, n_new)
-        n_old = self.n_features
-        old = self._state
-        state = states.empty(n_old + n_new, len(old.masses))
-        state.size[:] = old.size
-        for name in ("log_dets", "masses", "ages"):
-            getattr(state, name)[:] = getattr(old, name)
-        state.means[:, :n_old] = old.means
-        state.whiteners[:] = np.eye(n_old + n_new)
-        state.whiteners[:, :n_old, :n_old] = old.whiteners
-        initial = (self.delta * new_scale) ** 2
-        for name in ("variances", "marginals"):
-            grown = getattr(state, name)
-            grown[:, :n_old] = getattr(old, name)
-            grown[:, n_old:] = initial / np.maximum(old.masses, 1.0)[:, np.newaxis]
-        for k in range(old.size[0]):
-            state.log_dets[k] = log_determinant(state.variances, k)
-        state.moments[:, :n_old] = old.moments
-        state.moments[0, n_old:] = old.moments[0].max()
-        self._state = state
+        self._state = states.widened(self._state, (self.delta * new_scale) ** 2)
         if self._held is not None:
-            self._held = [
-                (np.hstack([rows, np.zeros((len(rows), n_new))]), weights)
-                for rows, weights in self._held
-            ]
+            self._held = self._held.with_zeros(n_new)
         if self.scale is not None:
             self.scale = np.concatenate([self.scale, new_scale])
         self._reset()
@@ -357,8 +314,8 @@ class Mixture:
     def weights(self) -> Array:
         """Prior probabilities of the components, of shape (K,)."""
         masses = self._part("masses")
-        shares: Array = masses / masses.max() if len(masses) else masses
-        return shares / shares.sum()
+        weights: Array = masses / masses.sum()
+        return weights
 
     @property
     def ages(self) -> IntArray:
@@ -369,7 +326,8 @@ class Mixture:
 
     def squared_distances(self, X: ArrayLike) -> Array:
         """Squared Mahalanobis distances to the components, of shape (N, K)."""
-        return self._evaluate(X)[0]
+        distances, _ = self._evaluate(X)
+        return distances
 
     def log_density(self, X: ArrayLike) -> Array:
         """Log density of each row's known entries, of shape (N,)."""
@@ -382,7 +340,8 @@ class Mixture:
 
     def assign(self, X: ArrayLike) -> Index:
         """Most probable component of each row, of shape (N,)."""
-        return np.argmax(self._evaluate(X)[1], axis=1)
+        assigned: Index = np.argmax(self._evaluate(X)[1], axis=1)
+        return assigned
 
     def fill(self, X: ArrayLike) -> Array:
         """Replace NaN by the conditional mean given the row's known entries."""
@@ -423,24 +382,9 @@ class Mixture:
         """
         known_index, wanted_index = self._split(known, wanted)
         rows = validation.as_rows(X, len(known_index))
-        unknown = np.isnan(rows)
-        if not unknown.any():
-            return self._regression(known_index, wanted_index).predict(rows)
-        n_rows, n_components, n_wanted = len(rows), self.n_components, len(wanted_index)
-        answer = Conditional(
-            np.empty((n_rows, n_components)),
-            np.empty((n_rows, n_components, n_wanted)),
-            np.empty((n_rows, n_components, n_wanted, n_wanted)),
+        return predict_by_pattern(
+            rows, lambda known: self._regression(known_index[known], wanted_index)
         )
-        patterns, which = np.unique(unknown, axis=0, return_inverse=True)
-        for number, pattern in enumerate(patterns):
-            here = which.ravel() == number
-            regression = self._regression(known_index[~pattern], wanted_index)
-            part = regression.predict(rows[here][:, ~pattern])
-            answer.weights[here] = part.weights
-            answer.means[here] = part.means
-            answer.covariances[here] = part.covariances
-        return answer
 
     def condition(
         self, x: ArrayLike, known: Variables, wanted: Variables | None = None
@@ -527,9 +471,8 @@ class Mixture:
         if self.scale is not None:
             arrays["scale"] = self.scale
         if self._held is not None:
-            arrays["held_rows"], arrays["held_weights"] = _informative(
-                self._held, self.n_features
-            )
+            arrays["held_rows"] = self._held.rows
+            arrays["held_weights"] = self._held.weights
         return self._choices(), arrays
 
     @classmethod
@@ -549,7 +492,7 @@ class Mixture:
             mixture._held = None
         else:
             rows = validation.as_rows(held[0], mixture.n_features)
-            mixture._held = [(rows, validation.as_weights(held[1], len(rows)))]
+            mixture._held = HeldRows(rows, validation.as_weights(held[1], len(rows)))
         mixture._reset()
         return mixture
 
@@ -585,8 +528,8 @@ class Mixture:
             max_components=bound,
             printed_rule=self.update == "paper",
         )
-        self._answers: dict[Any, Regression] = {}
-        self._provisional: State | None = None
+        self._answers = {}
+        self._provisional = None
 
     def _choices(self) -> dict[str, Any]:
         """The settings that apply to mixtures of any variables."""
@@ -606,7 +549,7 @@ class Mixture:
         if self._held is None:
             return self._state
         if self._provisional is None:
-            self._provisional = self._settled(*_informative(self._held, self.n_features))
+            self._provisional = self._settled(self._held)
         return self._provisional
 
     def _release(self) -> None:
@@ -664,28 +607,3 @@ class Mixture:
         settings = self._choices()
         settings["scale"] = None if self.scale is None else self.scale[variables]
         return self._of(state, settings)
-
-
-def _run(state: State, settings: Settings, rows: Array, weights: Array) -> State:
-    """Learn rows, making room for components as they appear."""
-    done = learning.learn(rows, weights, 0, state, settings)
-    while done < len(rows):
-        state = states.resized(state, 2 * len(state.masses))
-        done = learning.learn(rows, weights, done, state, settings)
-    return state
-
-
-def _informative(held: list[tuple[Array, Array]], n_features: int) -> tuple[Array, Array]:
-    """The held rows that say something, in one array, and their weights."""
-    rows = np.vstack([np.empty((0, n_features)), *(part for part, _ in held)])
-    weights = np.concatenate([np.empty(0), *(part for _, part in held)])
-    useful = (weights > 0.0) & ~np.isnan(rows).all(axis=1)
-    return rows[useful], weights[useful]
-
-
-def _total_scale(state: State) -> Array:
-    """Standard deviations of a whole mixture's variables."""
-    shares = state.masses / state.masses.sum()
-    apart = state.means - shares @ state.means
-    variances: Array = shares @ (state.marginals + apart**2)
-    return np.clip(np.sqrt(variances), 1.0 / LARGEST, LARGEST)

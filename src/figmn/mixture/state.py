@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.factor import log_determinant
-from figmn.kernels.learning import State
+from figmn.kernels.factor import log_determinant, mix
+from figmn.kernels.learning import Settings, State, learn, remove
+from figmn.mixture.factors import covariances
 
 # The fields with a leading axis of components.
 COMPONENT_FIELDS = (
@@ -46,10 +47,20 @@ def resized(state: State, capacity: int) -> State:
     return larger
 
 
+def learnt(state: State, settings: Settings, rows: Array, weights: Array) -> State:
+    """Learn rows, making room for components as they appear.
+
+    The state is changed in place for as long as there is room in it.
+    """
+    done = learn(rows, weights, 0, state, settings)
+    while done < len(rows):
+        state = resized(state, 2 * len(state.masses))
+        done = learn(rows, weights, done, state, settings)
+    return state
+
+
 def from_factors(means: Array, whiteners: Array, variances: Array, masses: Array) -> State:
     """State of a mixture with given components."""
-    from figmn.mixture.factors import covariances
-
     n_components, n_features = means.shape
     state = empty(n_features, n_components)
     state.size[0] = n_components
@@ -61,6 +72,47 @@ def from_factors(means: Array, whiteners: Array, variances: Array, masses: Array
     state.masses[:] = masses
     state.ages[:] = 1
     return state
+
+
+def merge(state: State, i: int, j: int) -> None:
+    """Moment-match component ``j`` into ``i``, and remove it."""
+    share = state.masses[j] / (state.masses[i] + state.masses[j])
+    shift = state.means[j] - state.means[i]
+    state.marginals[i] = (
+        (1.0 - share) * state.marginals[i]
+        + share * state.marginals[j]
+        + share * (1.0 - share) * shift**2
+    )
+    mix(state.whiteners, state.variances, state.marginals, i, j, shift, share)
+    state.means[i] += share * shift
+    state.log_dets[i] = log_determinant(state.variances, i)
+    state.masses[i] += state.masses[j]
+    state.ages[i] = max(state.ages[i], state.ages[j])
+    remove(j, state)
+
+
+def widened(state: State, initial: Array) -> State:
+    """State with further variables that have been zero in every row so far.
+
+    ``initial`` holds their variances in a new component, of shape (M,). In an
+    old one they have shrunk with its mass, as every initial variance does.
+    """
+    n_old, n_new = state.means.shape[1], len(initial)
+    wider = empty(n_old + n_new, len(state.masses))
+    for name in ("size", "log_dets", "masses", "ages"):
+        getattr(wider, name)[:] = getattr(state, name)
+    wider.means[:, :n_old] = state.means
+    wider.whiteners[:] = np.eye(n_old + n_new)
+    wider.whiteners[:, :n_old, :n_old] = state.whiteners
+    for name in ("variances", "marginals"):
+        grown = getattr(wider, name)
+        grown[:, :n_old] = getattr(state, name)
+        grown[:, n_old:] = initial / np.maximum(state.masses, 1.0)[:, np.newaxis]
+    for k in range(int(state.size[0])):
+        wider.log_dets[k] = log_determinant(wider.variances, k)
+    wider.moments[:, :n_old] = state.moments
+    wider.moments[0, n_old:] = state.moments[0].max()
+    return wider
 
 
 def check(state: State) -> None:

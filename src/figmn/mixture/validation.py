@@ -100,6 +100,30 @@ def as_center(values: ArrayLike, n_features: int) -> Array:
     return center
 
 
+def as_components(
+    means: ArrayLike, covariances: ArrayLike, weights: ArrayLike | None
+) -> tuple[Array, Array, Array]:
+    """Means (K, D), covariances (K, D, D) and positive weights (K,) of given components."""
+    centers = np.atleast_2d(_as_floats(means, "means"))
+    matrices = _as_floats(covariances, "covariances")
+    n_components, n_features = centers.shape
+    if matrices.shape != (n_components, n_features, n_features):
+        raise ValueError(
+            f"covariances has shape {matrices.shape}, but means make it "
+            f"{(n_components, n_features, n_features)}."
+        )
+    shares = as_weights(weights, n_components)
+    if n_components == 0 or not np.all(shares > 0.0):
+        raise ValueError("weights must be positive, and there must be one component or more.")
+    for values, name in ((centers, "means"), (matrices, "covariances")):
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"{name} contains NaN or infinity.")
+    check_range(centers, "means")
+    if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-6, atol=0.0):
+        raise ValueError("covariances must be symmetric matrices.")
+    return centers, matrices, shares
+
+
 def check_range(values: Array, name: str) -> None:
     """Reject infinity, and magnitudes whose squares are not float64 numbers."""
     position = first_out_of_range(values.reshape(-1))
