@@ -42,7 +42,7 @@ class IncrementalGaussianMixture(DensityMixin, MixtureEstimator):  # type: ignor
     >>> from figmn import IncrementalGaussianMixture
     >>> rng = np.random.default_rng(0)
     >>> X = np.vstack([rng.normal(0, 1, (500, 2)), rng.normal(9, 1, (500, 2))])
-    >>> model = IncrementalGaussianMixture(beta=0.001).fit(rng.permutation(X))
+    >>> model = IncrementalGaussianMixture(delta=0.5, beta=0.001).fit(rng.permutation(X))
     >>> model.n_components_
     2
     >>> np.sort(model.means_[:, 0]).round().tolist()

@@ -10,10 +10,10 @@ import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-LARGEST: Final = 1e150
+LARGEST: Final = 1e153
 """Largest magnitude of a value or a weight: its square must be a float64."""
 
-SMALLEST_VARIANCE: Final = 1e-304
+SMALLEST_VARIANCE: Final = 1e-306
 """No variance falls below this, so that its inverse is a float64."""
 
 LARGEST_DISTANCE: Final = 1e300
@@ -38,6 +38,11 @@ _FLAGS: dict[str, Any] = {
 def compiled(function: Function) -> Function:
     """Compile on first call, cache on disk, release the interpreter lock."""
     return cast(Function, numba.njit(**_FLAGS)(function))
+
+
+def compensated(function: Function) -> Function:
+    """Compile as written: rounding errors that are carried along must not be optimised away."""
+    return cast(Function, numba.njit(**{**_FLAGS, "fastmath": {"contract"}})(function))
 
 
 def inlined(function: Function) -> Function:

@@ -12,6 +12,7 @@ from figmn.kernels.compiler import (
     LARGEST_DISTANCE,
     SMALLEST_VARIANCE,
     UNEXPLAINED,
+    compensated,
     compiled,
     inlined,
 )
@@ -54,9 +55,10 @@ def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out
     return distance
 
 
-@compiled
+@compensated
 def shrink_and_add(
     whiteners: Array,
+    remainders: Array,
     variances: Array,
     marginals: Array,
     k: int,
@@ -76,9 +78,12 @@ def shrink_and_add(
         \alpha_{r+1} = \alpha_r v_r / v_r', \quad
         t_r' = t_r - z_r \sum_{j<r} \beta_j t_j'
 
+    What rounding takes from an entry of ``T`` is carried along and given back
+    in the next update, so that errors do not add up over a long stream.
+
     Parameters
     ----------
-    whiteners : array of shape (K, D, D)
+    whiteners, remainders : arrays of shape (K, D, D)
     variances, marginals, residual : arrays of shape (K, D)
         ``marginals`` holds the diagonals of the new covariances; no residual
         variance may fall below the share ``UNEXPLAINED`` of it.
@@ -107,8 +112,11 @@ def shrink_and_add(
         variances[k, r] = after
         scratch[r] = beta
         for j in range(r):
-            entry = whiteners[k, r, j] - z * scratch[j]
+            before_update = whiteners[k, r, j]
+            change = remainders[k, r, j] - z * scratch[j]
+            entry = before_update + change
             whiteners[k, r, j] = entry
+            remainders[k, r, j] = change - (entry - before_update)
             scratch[j] += beta * entry
     return lifted
 
@@ -125,6 +133,7 @@ def log_determinant(variances: Array, k: int) -> float:
 @compiled
 def mix(
     whiteners: Array,
+    remainders: Array,
     variances: Array,
     marginals: Array,
     i: int,
@@ -141,7 +150,7 @@ def mix(
 
     Parameters
     ----------
-    whiteners : array of shape (K, D, D)
+    whiteners, remainders : arrays of shape (K, D, D)
     variances, marginals : arrays of shape (K, D)
         The marginals of component ``i`` are already those of the result.
     shift : array of shape (D,)
@@ -163,10 +172,12 @@ def mix(
             direction[i, r] = total
         residuals(whiteners, variances, i, direction, residual)
         gain = share * variances[j, c]
-        shrink_and_add(whiteners, variances, marginals, i, residual, shrinkage, gain, scratch)
+        shrink_and_add(
+            whiteners, remainders, variances, marginals, i, residual, shrinkage, gain, scratch
+        )
         shrinkage = 1.0
     for r in range(n_features):
         direction[i, r] = shift[r]
     residuals(whiteners, variances, i, direction, residual)
     gain = share * (1.0 - share)
-    shrink_and_add(whiteners, variances, marginals, i, residual, 1.0, gain, scratch)
+    shrink_and_add(whiteners, remainders, variances, marginals, i, residual, 1.0, gain, scratch)

@@ -24,6 +24,8 @@ class State(NamedTuple):
     """Shape (C, D)."""
     whiteners: Array
     """Shape (C, D, D): unit lower triangular ``T`` of each precision."""
+    remainders: Array
+    """Shape (C, D, D): what rounding has taken from the whiteners."""
     variances: Array
     """Shape (C, D): residual variances ``v`` of each precision."""
     marginals: Array
@@ -197,6 +199,7 @@ def _create(
         state.marginals[new, i] = variance
         for j in range(n_features):
             state.whiteners[new, i, j] = 1.0 if i == j else 0.0
+            state.remainders[new, i, j] = 0.0
     state.log_dets[new] = log_determinant(state.variances, new)
     state.masses[new] = weight
     state.ages[new] = 1
@@ -252,6 +255,7 @@ def _move(k: int, share: float, kept: float, gain: float, state: State, work: _W
         state.marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
     return shrink_and_add(
         state.whiteners,
+        state.remainders,
         state.variances,
         state.marginals,
         k,
@@ -275,6 +279,7 @@ def _add_uncertainty(k: int, share: float, n_missing: int, state: State, work: _
         residuals(state.whiteners, state.variances, k, work.deviations, work.residuals)
         shrink_and_add(
             state.whiteners,
+            state.remainders,
             state.variances,
             state.marginals,
             k,
@@ -308,6 +313,7 @@ def remove(k: int, state: State) -> None:
             state.marginals[j, i] = state.marginals[j + 1, i]
             for h in range(n_features):
                 state.whiteners[j, i, h] = state.whiteners[j + 1, i, h]
+                state.remainders[j, i, h] = state.remainders[j + 1, i, h]
         state.log_dets[j] = state.log_dets[j + 1]
         state.masses[j] = state.masses[j + 1]
         state.ages[j] = state.ages[j + 1]

@@ -151,9 +151,10 @@ def predict_by_pattern(
         Gives the regression on the variables that a boolean array of shape
         (I,) picks out.
     """
-    patterns, which = np.unique(~np.isnan(rows), axis=0, return_inverse=True)
-    if len(patterns) == 1:
-        return regression_on(patterns[0]).predict(rows[:, patterns[0]])
+    present = ~np.isnan(rows)
+    if present.all():
+        return regression_on(np.ones(rows.shape[1], dtype=bool)).predict(rows)
+    patterns, which = np.unique(present, axis=0, return_inverse=True)
     parts = []
     for number, known in enumerate(patterns):
         here = np.flatnonzero(which.ravel() == number)

@@ -13,6 +13,7 @@ from figmn.mixture.factors import covariances
 COMPONENT_FIELDS = (
     "means",
     "whiteners",
+    "remainders",
     "variances",
     "marginals",
     "log_dets",
@@ -27,6 +28,7 @@ def empty(n_features: int, capacity: int) -> State:
         size=np.zeros(2, dtype=np.int64),
         means=np.zeros((capacity, n_features)),
         whiteners=np.zeros((capacity, n_features, n_features)),
+        remainders=np.zeros((capacity, n_features, n_features)),
         variances=np.ones((capacity, n_features)),
         marginals=np.ones((capacity, n_features)),
         log_dets=np.zeros(capacity),
@@ -83,7 +85,7 @@ def merge(state: State, i: int, j: int) -> None:
         + share * state.marginals[j]
         + share * (1.0 - share) * shift**2
     )
-    mix(state.whiteners, state.variances, state.marginals, i, j, shift, share)
+    mix(state.whiteners, state.remainders, state.variances, state.marginals, i, j, shift, share)
     state.means[i] += share * shift
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
@@ -104,6 +106,7 @@ def widened(state: State, initial: Array) -> State:
     wider.means[:, :n_old] = state.means
     wider.whiteners[:] = np.eye(n_old + n_new)
     wider.whiteners[:, :n_old, :n_old] = state.whiteners
+    wider.remainders[:, :n_old, :n_old] = state.remainders
     for name in ("variances", "marginals"):
         grown = getattr(wider, name)
         grown[:, :n_old] = getattr(state, name)

@@ -1,0 +1,205 @@
+"""Rounding: long streams, bad conditioning, extremes; nothing but sound models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+
+from figmn import (
+    IncrementalGaussianMixture,
+    Mixture,
+    MixtureClassifier,
+    MixtureImputer,
+    MixtureOutlierDetector,
+    MixtureRegressor,
+)
+from helpers import assert_sound
+
+
+def conditioned_rows(n_rows, n_features, condition, seed=0):
+    """Gaussian rows whose covariance has a given condition number, in skew directions."""
+    rng = np.random.default_rng(seed)
+    rotation = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
+    roots = np.sqrt(np.geomspace(1.0, 1.0 / condition, n_features))
+    return (rng.normal(size=(n_rows, n_features)) * roots) @ rotation.T
+
+
+def batch_moments(rows, weights, initial):
+    """Weighted mean and covariance with the initial share, in long doubles."""
+    rows, weights = rows.astype(np.longdouble), weights.astype(np.longdouble)
+    total = weights.sum()
+    mean = weights @ rows / total
+    apart = rows - mean
+    covariance = (apart.T * weights) @ apart / total
+    share = min(weights[0], 1.0) / total
+    return mean, covariance + share * np.diag(initial.astype(np.longdouble) ** 2)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_component_equals_the_batch_covariance(n_features, weighted):
+    n_rows = 100_000
+    rng = np.random.default_rng(n_features)
+    rows = rng.normal(size=(n_rows, n_features)) @ rng.normal(size=(n_features, n_features)) + 5.0
+    weights = rng.uniform(0.1, 3.0, n_rows) if weighted else np.ones(n_rows)
+    scale = rows.std(axis=0)
+    mixture = Mixture(n_features, scale=scale, beta=0.0).learn(rows, weights)
+    mean, covariance = batch_moments(rows, weights, scale)
+    assert mixture.n_components == 1
+    assert_allclose(mixture.means[0], mean.astype(float), rtol=1e-10)
+    difference = np.abs(mixture.covariances[0] - covariance).max()
+    assert difference <= 1e-10 * np.abs(covariance).max()
+    assert_allclose(mixture.masses, weights.sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e5, 1e8])
+def test_precision_inverts_the_covariance_of_ill_conditioned_data(condition):
+    n_rows, n_features = 100_000, 20
+    rows = conditioned_rows(n_rows, n_features, condition)
+    # A narrow initial component, so that its share does not hide the condition.
+    scale = np.full(n_features, 1e-4)
+    mixture = Mixture(n_features, scale=scale, beta=0.0).learn(rows)
+    _, covariance = batch_moments(rows, np.ones(n_rows), scale)
+    assert np.linalg.cond(covariance.astype(float)) > 0.3 * condition
+    product = mixture.precisions[0].astype(np.longdouble) @ covariance
+    # Far below 1e-8: what rounding takes from the factor is carried along.
+    assert np.abs(product - np.eye(n_features)).max() < 1e-9
+
+
+def test_distances_keep_their_digits_at_condition_1e12():
+    n_rows, n_features = 20_000, 10
+    rows = conditioned_rows(n_rows, n_features, 1e12)
+    scale = np.full(n_features, 1e-6)
+    mixture = Mixture(n_features, scale=scale, beta=0.0).learn(rows)
+    distances = mixture.squared_distances(rows)[:, 0]
+    # Over the rows learnt, squared distances average to the dimension, but
+    # for the initial component's share: exact for the sample covariance.
+    assert_allclose(distances.mean(), n_features, rtol=1e-3)
+    assert distances.min() >= 0.0
+
+
+# -- Whatever finite input -------------------------------------------------------
+
+MAGNITUDES = st.sampled_from([0.0, 1e-150, 1e-20, 1e-3, 1.0, 1e3, 1e20, 1e150])
+
+
+@st.composite
+def awkward_rows(draw):
+    """Rows with duplicates, constants, collinear columns, few rows, all scales."""
+    n_rows = draw(st.integers(1, 30))
+    n_features = draw(st.integers(1, 6))
+    values = draw(
+        arrays(
+            np.float64,
+            (n_rows, n_features),
+            elements=st.floats(-4.0, 4.0, allow_subnormal=False),
+        )
+    )
+    values *= draw(arrays(np.float64, n_features, elements=MAGNITUDES))
+    if n_features > 1 and draw(st.booleans()):
+        values[:, -1] = values[:, 0]
+    if draw(st.booleans()):
+        values = np.repeat(values, draw(st.integers(1, 20)), axis=0)
+    if draw(st.booleans()):
+        values[draw(st.integers(0, len(values) - 1))] *= draw(st.sampled_from([1e-90, 1e3, -1.0]))
+        values = np.clip(values, -1e151, 1e151)
+    kind = draw(st.sampled_from(["double", "single", "integer", "gaps"]))
+    if kind == "single":
+        return np.clip(values, -1e38, 1e38).astype(np.float32)
+    if kind == "integer":
+        return np.clip(values, -1e9, 1e9).astype(np.int64)
+    if kind == "gaps":
+        values[draw(arrays(np.bool_, values.shape))] = np.nan
+    return values
+
+
+@st.composite
+def awkward_settings(draw):
+    return {
+        "delta": draw(st.sampled_from([1e-3, 0.1, 1.0, 100.0])),
+        "beta": draw(st.sampled_from([0.0, 1e-300, 0.01, 0.9])),
+        "max_components": draw(st.sampled_from([None, 1, 3])),
+    }
+
+
+EXHAUSTIVE = settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@EXHAUSTIVE
+@given(awkward_rows(), awkward_settings(), st.sampled_from(["exact", "paper"]), st.data())
+def test_finite_input_makes_sound_models(rows, choices, update, data):
+    weights = data.draw(
+        arrays(
+            np.float64, len(rows), elements=st.sampled_from([0.0, 1e-100, 1e-3, 1.0, 1e6, 1e100])
+        )
+    )
+    mixture = Mixture(rows.shape[1], update=update, **choices).learn(rows, weights)
+    if mixture.n_components == 0:
+        assert not np.any((weights > 0.0) & ~np.isnan(rows).all(axis=1))
+        return
+    assert_sound(mixture)
+    for answer in (
+        mixture.log_density(rows),
+        mixture.posteriors(rows),
+        mixture.squared_distances(rows),
+        mixture.fill(rows),
+        mixture.sample(5, random_state=0)[0],
+    ):
+        assert np.all(np.isfinite(answer))
+    assert_allclose(mixture.posteriors(rows).sum(axis=1), 1.0)
+    inference = mixture.infer(rows[:, 1:], known=range(1, rows.shape[1]), wanted=[0])
+    assert np.all(np.isfinite(inference.mean()))
+    assert np.all(inference.std() >= 0.0)
+
+
+@EXHAUSTIVE
+@given(awkward_rows(), awkward_settings())
+def test_estimators_take_whatever_is_finite(rows, choices):
+    if np.isnan(rows).all():
+        return
+    n_rows = len(rows)
+    labels = np.arange(n_rows) % 3
+    targets = np.nan_to_num(rows[:, 0].astype(float))
+    density = IncrementalGaussianMixture(**choices).fit(rows)
+    assert np.all(np.isfinite(density.score_samples(rows)))
+    proba = MixtureClassifier(**choices).fit(rows, labels).predict_proba(rows)
+    assert np.all(proba >= 0.0)
+    assert_allclose(proba.sum(axis=1), 1.0)
+    mean, std = MixtureRegressor(**choices).fit(rows, targets).predict(rows, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(std))
+    detector = MixtureOutlierDetector(**choices).partial_fit(rows)
+    assert set(detector.predict(rows)) <= {-1, 1}
+    assert np.all(np.isfinite(detector.score_samples(rows)))
+    imputer = MixtureImputer(**choices).fit(rows)
+    seen = ~np.isnan(rows).all(axis=0)
+    assert np.all(
+        np.isfinite(imputer.transform(rows[:, :] if seen.all() else np.nan_to_num(rows)))
+    )
+
+
+@pytest.mark.parametrize("update", ["exact", "paper"])
+def test_astonishing_rows_leave_sound_models(update):
+    # Each row is beyond all measure of what came before, and must be learnt.
+    rows = np.array([[1e-150, 1.0], [1e150, 1e-150], [-1e150, -1e150], [0.0, 1e3], [1.0, 1e-9]])
+    mixture = Mixture(2, scale=[1e-150, 1e-150], beta=0.0, update=update)
+    for row in rows:
+        mixture.learn_one(row)
+        assert_sound(mixture)
+        assert np.all(np.isfinite(mixture.log_density(rows)))
+
+
+def test_a_single_precision_stream_is_its_double_precision_self():
+    rows = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    single, double = Mixture(3).learn(rows), Mixture(3).learn(rows.astype(np.float64))
+    assert np.array_equal(single.means, double.means)
+    strided = Mixture(3).learn(np.asfortranarray(rows)[:, :])
+    assert np.array_equal(strided.means, double.means)
+    reversed_twice = Mixture(3).learn(rows[::-1][::-1])
+    assert np.array_equal(reversed_twice.means, double.means)
