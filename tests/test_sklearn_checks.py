@@ -12,15 +12,38 @@ from figmn import (
     MixtureRegressor,
 )
 
+WAIVED = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "sample_weight is not equivalent to removing/repeating samples."
+    )
+}
+
+
+def expected_to_fail(estimator):
+    """The one check that scikit-learn itself waives for its own online learners.
+
+    It compares fitting on shuffled, weighted rows with fitting on repeated
+    rows in order, which is not the same to a learner that takes rows in turn
+    and numbers components by first appearance. scikit-learn expects it to
+    fail for SGDClassifier, SGDRegressor, SGDOneClassSVM, Perceptron and
+    MiniBatchKMeans. It holds for our other estimators, and for these two
+    with one component.
+    """
+    order_matters = isinstance(estimator, IncrementalGaussianMixture | MixtureOutlierDetector)
+    return WAIVED if order_matters and estimator.beta > 0.0 else {}
+
 
 @parametrize_with_checks(
     [
         IncrementalGaussianMixture(),
+        IncrementalGaussianMixture(beta=0.0),
         MixtureClassifier(),
         MixtureRegressor(),
         MixtureImputer(),
         MixtureOutlierDetector(),
+        MixtureOutlierDetector(beta=0.0),
     ],
+    expected_failed_checks=expected_to_fail,
 )
 def test_follows_conventions(estimator, check):
     check(estimator)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, logsumexp
 from sklearn.base import OutlierMixin
 
 from figmn._typing import Array, ArrayLike, IntArray
@@ -18,23 +17,24 @@ from figmn.storage import storable
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[misc]
     """Flag rows that the mixture finds improbable.
 
-    What is normal is described by the heaviest components that together hold
-    all but ``false_alarm_rate`` of the mass: a few strange rows that formed a
-    component of their own stay strange. The score of a row is the logarithm
-    of the probability that a normal row lies as far out as it does, a
-    chi-square tail of its distances. It means the same in any number of
+    The score of a row is the logarithm of the probability that the mixture
+    brings forth a row of lower density. It means the same in any number of
     dimensions, so rows with missing entries are judged by what is known.
 
     Parameters
     ----------
-    false_alarm_rate : float, default=0.01
-        A row is an outlier if its tail probability is below this.
+    contamination : float, default=0.01
+        The share of rows to flag. ``fit`` sets the threshold so that this
+        share of its rows lies below it. In a stream that starts with
+        ``partial_fit`` the model sets it: rows are flagged if rows of lower
+        density are less probable than this.
     {parameters}
+        Here ``beta`` is 0.001 by default: few and wide components.
 
     Attributes
     ----------
     offset_ : float
-        ``log(false_alarm_rate)``, the threshold of the scores.
+        The threshold of the scores.
     mixture_ : figmn.Mixture
     n_components_ : int
     n_features_in_ : int
@@ -54,9 +54,9 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
     def __init__(
         self,
         *,
-        false_alarm_rate: float = 0.01,
+        contamination: float = 0.01,
         delta: float = 1.0,
-        beta: float = 0.1,
+        beta: float = 0.001,
         scale: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,
@@ -70,7 +70,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
             prune_age=prune_age,
             prune_mass=prune_mass,
         )
-        self.false_alarm_rate = false_alarm_rate
+        self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.
@@ -82,31 +82,26 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         sample_weight : array-like of shape (N,) or None
         """
         with self._unchanged_on_error():
-            self.offset_ = self._threshold()
+            share = self._share()
             rows = self._validated(X, reset=True)
             self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
+            self.offset_ = float(np.quantile(self.mixture_.log_tail(rows), share))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn further rows. The sizes of the chunks make no difference."""
         with self._unchanged_on_error():
             first = not self._is_fitted()
-            self.offset_ = self._threshold()
             rows = self._validated(X, reset=first)
+            if first:
+                self.offset_ = float(np.log(self._share()))
             self._learn_more(rows, sample_weight, self.scale, first=first)
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Log probability that a normal row lies as far out, of shape (N,)."""
+        """Log probability of a row of lower density, of shape (N,)."""
         mixture = self._fitted()
-        rows = self._validated(X)
-        normal = self._normal(mixture.weights)
-        known = np.sum(~np.isnan(rows), axis=1)
-        tails = log_chi_square_tail(mixture.squared_distances(rows)[:, normal], known[:, None])
-        log_shares = np.log(mixture.posteriors(rows)[:, normal] + np.finfo(float).tiny)
-        log_shares -= logsumexp(log_shares, axis=1, keepdims=True)
-        scores: Array = logsumexp(log_shares + tails, axis=1)
-        return np.minimum(scores, 0.0)
+        return mixture.log_tail(self._validated(X))
 
     def decision_function(self, X: Any) -> Array:
         """Score minus threshold, of shape (N,): negative for outliers."""
@@ -116,39 +111,5 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         """1 for normal rows and -1 for outliers, of shape (N,)."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
-    def _threshold(self) -> float:
-        rate = check_number(self.false_alarm_rate, "false_alarm_rate", 0.0, 1.0, open_low=True)
-        return float(np.log(rate))
-
-    def _normal(self, weights: Array) -> IntArray:
-        """The heaviest components that hold all but the false alarm rate of the mass."""
-        heaviest = np.argsort(-weights, kind="stable")
-        lighter = 1.0 - np.cumsum(weights[heaviest]) + weights[heaviest]
-        count = max(1, int(np.sum(lighter > self.false_alarm_rate)))
-        return heaviest[:count]
-
-
-def log_chi_square_tail(distances: Array, n_known: IntArray) -> Array:
-    """Log of the chi-square survival function, without underflow.
-
-    Parameters
-    ----------
-    distances : array of shape (N, K)
-        Squared distances.
-    n_known : int array of shape (N, 1)
-        Degrees of freedom. With none, nothing is strange.
-    """
-    half = np.maximum(n_known, 1) / 2.0
-    x = distances / 2.0
-    tail = gammaincc(half, x)
-    # Far out: the leading terms of the incomplete gamma function's expansion.
-    far = tail < 1e-290
-    distant = np.where(far, x, 1e3)
-    expansion = (
-        (half - 1.0) * np.log(distant)
-        - distant
-        - gammaln(half)
-        + np.log1p(np.maximum((half - 1.0) / distant, -0.5))
-    )
-    logs = np.where(far, expansion, np.log(np.where(far, 1.0, tail)))
-    return np.where(n_known > 0, logs, 0.0)
+    def _share(self) -> float:
+        return check_number(self.contamination, "contamination", 0.0, 0.5, open_low=True)

@@ -6,6 +6,7 @@
 ``factors``           covariances, precisions and reordering, from the factors
 ``state``             making, growing and checking the arrays of the state
 ``scale``             the scale of columns
+``tail``              how strange a row is
 ``warmup``            rows held back until they have shown that scale
 ``validation``        input checks with a cause and a remedy
 ====================  =======================================================

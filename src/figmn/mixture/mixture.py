@@ -27,6 +27,7 @@ from figmn.mixture.conditional import (
     predict_by_pattern,
 )
 from figmn.mixture.scale import moments_of, suggested_scale, total_scale
+from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
 
 _UNBOUNDED: Final = np.iinfo(np.int64).max
@@ -333,6 +334,12 @@ class Mixture:
         """Log density of each row's known entries, of shape (N,)."""
         log_density: Array = logsumexp(self._evaluate(X)[1], axis=1)
         return log_density
+
+    def log_tail(self, X: ArrayLike) -> Array:
+        """Log probability that the mixture yields a row of lower density, of shape (N,)."""
+        rows = validation.as_rows(X, self.n_features)
+        known = np.sum(~np.isnan(rows), axis=1)
+        return log_tail(*self._evaluate(rows), self.weights, known)
 
     def posteriors(self, X: ArrayLike) -> Array:
         """Probabilities of the components given each row, of shape (N, K)."""
