@@ -9,7 +9,7 @@ from sklearn.base import OutlierMixin
 
 from figmn._typing import Array, ArrayLike, IntArray
 from figmn.estimators.base import MixtureEstimator
-from figmn.mixture.validation import check_number
+from figmn.mixture.validation import as_weights, check_number
 from figmn.storage import storable
 
 
@@ -85,7 +85,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
             share = self._share()
             rows = self._validated(X, reset=True)
             self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
-            self.offset_ = float(np.quantile(self.mixture_.log_tail(rows), share))
+            weights = as_weights(sample_weight, len(rows))
+            self.offset_ = _threshold(self.mixture_.log_tail(rows), weights, share)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -113,3 +114,12 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
 
     def _share(self) -> float:
         return check_number(self.contamination, "contamination", 0.0, 0.5, open_low=True)
+
+
+def _threshold(scores: Array, weights: Array, share: float) -> float:
+    """Midway between the scores of the lowest rows, up to a share of all weight, and the rest."""
+    order = np.argsort(scores)
+    order = order[weights[order] > 0.0]
+    below = np.cumsum(weights[order]) <= share * weights.sum() * (1.0 + 1e-9)
+    count = min(int(below.sum()), len(order) - 1)
+    return float(0.5 * (scores[order[max(count - 1, 0)]] + scores[order[count]]))
