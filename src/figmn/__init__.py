@@ -11,15 +11,21 @@
 =================================  ==========================================
 """
 
-from figmn.estimators import (
-    IncrementalGaussianMixture,
-    MixtureClassifier,
-    MixtureImputer,
-    MixtureOutlierDetector,
-    MixtureRegressor,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from figmn.mixture import Conditional, Mixture
 from figmn.storage import ModelFileError, load
+
+if TYPE_CHECKING:
+    from figmn.estimators import (
+        IncrementalGaussianMixture,
+        MixtureClassifier,
+        MixtureImputer,
+        MixtureOutlierDetector,
+        MixtureRegressor,
+    )
 
 __version__ = "0.1.0"
 
@@ -34,3 +40,16 @@ __all__ = [
     "ModelFileError",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators when first asked for: scikit-learn takes a second."""
+    if name in __all__:
+        from figmn import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

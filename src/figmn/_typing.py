@@ -12,3 +12,4 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 ArrayLike: TypeAlias = npt.ArrayLike
 Index: TypeAlias = npt.NDArray[np.intp]
 AnyArray: TypeAlias = npt.NDArray[Any]
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import math
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -50,15 +51,16 @@ class Storable(Protocol):
         ...
 
 
-Class = TypeVar("Class", bound=type)
-
-_storable: dict[str, Any] = {}
-
-
-def storable(cls: Class) -> Class:
-    """Class decorator: files may name this class."""
-    _storable[cls.__name__] = cls
-    return cls
+# The classes that a file may name, and where they live. Nothing else is ever
+# looked up or imported at a file's word.
+_CLASSES: Final = {
+    "Mixture": "figmn.mixture",
+    "IncrementalGaussianMixture": "figmn.estimators",
+    "MixtureClassifier": "figmn.estimators",
+    "MixtureImputer": "figmn.estimators",
+    "MixtureOutlierDetector": "figmn.estimators",
+    "MixtureRegressor": "figmn.estimators",
+}
 
 
 def save(model: Storable, path: str | os.PathLike[str]) -> None:
@@ -71,7 +73,10 @@ def save(model: Storable, path: str | os.PathLike[str]) -> None:
         An existing file is replaced once the new one is complete.
     """
     settings, arrays = model._pack()
-    description = {"class": type(model).__name__, "settings": settings}
+    name = type(model).__name__
+    if name not in _CLASSES:
+        raise TypeError(f"A {name} cannot be kept in a model file: pickle it instead.")
+    description = {"class": name, "settings": settings}
     content = _encode(json.dumps(description, allow_nan=False), arrays)
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -122,9 +127,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     try:
         description, arrays = _decode(content)
-        cls = _storable.get(description["class"])
-        if cls is None:
-            raise ModelFileError(f"it holds an unknown class, {description['class']!r}")
+        name = description["class"]
+        if name not in _CLASSES:
+            raise ModelFileError(f"it holds an unknown class, {name!r}")
+        cls = getattr(importlib.import_module(_CLASSES[name]), name)
         return cls._unpack(description["settings"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from None

@@ -13,10 +13,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from figmn._typing import AnyArray, Array, ArrayLike, Index
 from figmn.estimators.base import MixtureEstimator
 from figmn.mixture.validation import as_scale
-from figmn.storage import storable
 
 
-@storable
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc]
     """Classification by a mixture over inputs and class indicators together.
 

@@ -10,10 +10,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
-from figmn.storage import storable
 
 
-@storable
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):  # type: ignore[misc]
     """Replace NaN by what the row's known values lead one to expect.
 

@@ -10,10 +10,8 @@ from sklearn.base import OutlierMixin
 from figmn._typing import Array, ArrayLike, IntArray
 from figmn.estimators.base import MixtureEstimator
 from figmn.mixture.validation import as_weights, check_number
-from figmn.storage import storable
 
 
-@storable
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[misc]
     """Flag rows that the mixture finds improbable.
 

@@ -11,10 +11,8 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
 from figmn.mixture.validation import check_range
-from figmn.storage import storable
 
 
-@storable
 class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # type: ignore[misc]
     """Regression of one or many outputs by a mixture over inputs and outputs together.
 

@@ -4,7 +4,8 @@
 ``mixture``           :class:`Mixture`: learn, density, condition, sample ...
 ``conditional``       :class:`Conditional`: what known values say of others
 ``factors``           covariances, precisions and reordering, from the factors
-``state``             making, growing and checking the arrays of the state
+``state``             making, growing and changing the arrays of the state
+``packing``           the state as named arrays for a file
 ``scale``             the scale of columns
 ``tail``              how strange a row is
 ``warmup``            rows held back until they have shown that scale

@@ -9,15 +9,13 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from scipy.special import chdtri, logsumexp
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 
 from figmn import storage
-from figmn._typing import Array, ArrayLike, Index, IntArray
+from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings, State
-from figmn.mixture import factors, validation
+from figmn.mixture import factors, packing, validation
 from figmn.mixture import state as states
 from figmn.mixture.conditional import (
     Conditional,
@@ -36,7 +34,6 @@ _ONE: Final = np.ones(1)
 Variables: TypeAlias = Sequence[int] | Index
 
 
-@storage.storable
 class Mixture:
     r"""Full-covariance Gaussian mixture, learnt row by row in O(K D^2) each.
 
@@ -439,10 +436,14 @@ class Mixture:
         state.moments[:] = self._visible.moments[:, index]
         return self._derived(state, index)
 
-    def sample(
-        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> tuple[Array, Index]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Index]:
         """Draw rows.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int, RandomState, Generator or None
+            The same integer gives the same rows.
 
         Returns
         -------
@@ -452,7 +453,9 @@ class Mixture:
         """
         n_samples = validation.check_count(n_samples, "n_samples", 1)
         self._require_components()
-        random = check_random_state(random_state)
+        random = random_state
+        if not isinstance(random, np.random.Generator | np.random.RandomState):
+            random = np.random.default_rng(random)
         counts = random.multinomial(n_samples, self.weights)
         roots = factors.covariance_roots(self._part("whiteners"), self._part("variances"))
         rows = [
@@ -473,34 +476,14 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        state = states.resized(self._state, int(self._state.size[0]))
-        arrays = dict(state._asdict())
-        if self.scale is not None:
-            arrays["scale"] = self.scale
-        if self._held is not None:
-            arrays["held_rows"] = self._held.rows
-            arrays["held_weights"] = self._held.weights
-        return self._choices(), arrays
+        return self._choices(), packing.pack(self._state, self.scale, self._held)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
         """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
-        held = (arrays.pop("held_rows", None), arrays.pop("held_weights", None))
-        scale = arrays.pop("scale", None)
-        if set(arrays) != set(State._fields):
-            raise ValueError("arrays are missing or unknown")
-        state = State(**arrays)
-        if state.means.ndim != 2:
-            raise ValueError("array 'means' has the wrong shape")
-        states.check(state)
+        state, scale, held = packing.unpack(arrays)
         mixture = cls(state.means.shape[1], scale=scale, **settings)
-        mixture._state = state
-        if held[0] is None or held[1] is None:
-            mixture._held = None
-        else:
-            rows = validation.as_rows(held[0], mixture.n_features)
-            mixture._held = HeldRows(rows, validation.as_weights(held[1], len(rows)))
-        mixture._reset()
+        mixture._state, mixture._held = state, held
         return mixture
 
     def __getstate__(self) -> dict[str, Any]:
@@ -510,10 +493,7 @@ class Mixture:
         return attributes
 
     def __repr__(self) -> str:
-        return (
-            f"Mixture(n_features={self.n_features}, delta={self.delta:g}, beta={self.beta:g}): "
-            f"{self.n_components} components from {self.n_learnt} rows"
-        )
+        return f"<Mixture of {self.n_components} components, from {self.n_learnt} rows>"
 
     # -- Inside --------------------------------------------------------------
 
@@ -572,6 +552,10 @@ class Mixture:
 
     def _require_components(self) -> None:
         if self.n_components == 0:
+            # Imported here, since scikit-learn takes longer to import than all
+            # that a mixture itself needs.
+            from sklearn.exceptions import NotFittedError
+
             raise NotFittedError(
                 "This mixture has learnt nothing yet: call learn with at least one row "
                 "that has a known entry and a positive weight."

@@ -1,4 +1,4 @@
-"""Making, growing, copying and checking the arrays of the state."""
+"""Making, growing and changing the arrays of the state."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def learnt(state: State, settings: Settings, rows: Array, weights: Array) -> Sta
     """
     done = learn(rows, weights, 0, state, settings)
     while done < len(rows):
-        state = resized(state, 2 * len(state.masses))
+        state = resized(state, max(1, 2 * len(state.masses)))
         done = learn(rows, weights, done, state, settings)
     return state
 
@@ -116,27 +116,3 @@ def widened(state: State, initial: Array) -> State:
     wider.moments[:, :n_old] = state.moments
     wider.moments[0, n_old:] = state.moments[0].max()
     return wider
-
-
-def check(state: State) -> None:
-    """Reject arrays that no learning could have produced, as in a forged file."""
-    n_components = int(state.size[0])
-    capacity, n_features = state.means.shape
-    if not 0 <= n_components <= capacity or state.size[1] < 0:
-        raise ValueError("component and row counts are out of range")
-    shapes = empty(n_features, capacity)
-    for name in State._fields:
-        found, wanted = getattr(state, name), getattr(shapes, name)
-        if found.shape != wanted.shape or found.dtype != wanted.dtype:
-            raise ValueError(f"array {name!r} has the wrong shape or type")
-        if not np.all(np.isfinite(found)):
-            raise ValueError(f"array {name!r} holds NaN or infinity")
-    learnt = slice(0, n_components)
-    positive = (state.variances[learnt], state.marginals[learnt], state.masses[learnt])
-    if not all(np.all(values > 0.0) for values in positive) or np.any(state.moments[::2] < 0.0):
-        raise ValueError("a variance or a mass is not positive")
-    triangles = state.whiteners[learnt]
-    if np.any(np.triu(triangles, 1) != 0.0) or np.any(
-        np.diagonal(triangles, axis1=1, axis2=2) != 1.0
-    ):
-        raise ValueError("a precision factor is not unit lower triangular")

@@ -1,0 +1,287 @@
+"""Model files: they continue bit for bit, and bad ones are refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from helpers import clusters, random_mixture
+from safetensors.numpy import load_file
+from sklearn.base import clone
+
+import figmn
+from figmn import (
+    IncrementalGaussianMixture,
+    Mixture,
+    MixtureClassifier,
+    MixtureImputer,
+    MixtureOutlierDetector,
+    MixtureRegressor,
+    ModelFileError,
+)
+
+ROWS = clusters(300, 3)
+MORE = clusters(200, 3, seed=1)
+LABELS = np.array(["red", "green", "blue"])[np.arange(300) % 3]
+
+
+def learnt_models():
+    gaps = ROWS.copy()
+    gaps[::7, 1] = np.nan
+    return {
+        "mixture": Mixture(3, delta=0.4, prune_age=20, prune_mass=2.0).learn(ROWS),
+        "mixture in warm-up": Mixture(3).learn(gaps[:20], np.linspace(0.0, 1.0, 20)),
+        "mixture with a scale": Mixture(3, scale=[1.0, 2.0, 3.0], max_components=4).learn(ROWS),
+        "mixture without rows": Mixture(2),
+        "density": IncrementalGaussianMixture(delta=0.4).partial_fit(ROWS),
+        "classifier": MixtureClassifier().partial_fit(ROWS, LABELS),
+        "regressor": MixtureRegressor(scale=np.ones(3)).fit(ROWS[:, :2], ROWS[:, 2]),
+        "imputer": MixtureImputer().fit(gaps),
+        "detector": MixtureOutlierDetector(contamination=0.05).fit(ROWS),
+    }
+
+
+MODELS = learnt_models()
+
+
+def learn_more(model):
+    if isinstance(model, MixtureClassifier):
+        return model.partial_fit(MORE, LABELS[:200])
+    if isinstance(model, MixtureRegressor):
+        return model.partial_fit(MORE[:, :2], MORE[:, 2])
+    if isinstance(model, Mixture):
+        return model.learn(MORE[:, : model.n_features])
+    return model.partial_fit(MORE)
+
+
+def state_of(model):
+    mixture = model if isinstance(model, Mixture) else model.mixture_
+    parts = (mixture.means, mixture.covariances, mixture.masses, mixture.log_determinants)
+    return b"".join(part.tobytes() for part in (*parts, mixture.ages))
+
+
+def through_file(model, folder):
+    model.save(folder / "model")
+    return figmn.load(folder / "model")
+
+
+def through_pickle(model, _folder):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_copy(model, _folder):
+    return copy.deepcopy(model)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("way", [through_file, through_pickle, through_copy])
+def test_what_comes_back_learns_on_bit_for_bit(name, way, tmp_path):
+    original = copy.deepcopy(MODELS[name])
+    returned = way(original, tmp_path)
+    assert type(returned) is type(original)
+    assert state_of(returned) == state_of(original)
+    assert state_of(learn_more(returned)) == state_of(learn_more(original))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if "mixture" not in name])
+def test_estimators_come_back_whole(name, tmp_path):
+    original = MODELS[name]
+    returned = through_file(original, tmp_path)
+    ours, theirs = original.get_params(), returned.get_params()
+    for key in ours:
+        assert np.array_equal(ours[key], theirs[key]), key
+    columns = original.n_features_in_
+    method = "transform" if name == "imputer" else "predict"
+    answers = (getattr(model, method)(MORE[:, :columns]) for model in (original, returned))
+    assert np.array_equal(*answers)
+    clone(returned)
+
+
+def test_column_names_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["a", "b", "c"])
+    returned = through_file(IncrementalGaussianMixture().fit(frame), tmp_path)
+    assert returned.feature_names_in_.tolist() == ["a", "b", "c"]
+    returned.predict(frame)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[True, False], [3, -1], [0.5, 1e300], ["é", ""], np.array(["x", "yy"], dtype=object)],
+    ids=["bool", "int", "float", "str", "object"],
+)
+def test_labels_of_every_kind_are_kept(labels, tmp_path):
+    labels = np.array(labels) if isinstance(labels, list) else labels
+    if labels.dtype.kind == "f":
+        labels = np.array([1.0, 2.0])
+    model = MixtureClassifier().fit(ROWS, labels[np.arange(300) % 2])
+    returned = through_file(model, tmp_path)
+    assert returned.classes_.tolist() == model.classes_.tolist()
+    assert returned.classes_.dtype == model.classes_.dtype
+
+
+def test_other_tools_can_read_the_arrays(tmp_path):
+    mixture = MODELS["mixture"]
+    mixture.save(tmp_path / "model.safetensors")
+    arrays = load_file(tmp_path / "model.safetensors")
+    assert np.array_equal(arrays["means"], mixture.means)
+    precisions = np.einsum(
+        "kri,kr,krj->kij", arrays["whiteners"], 1.0 / arrays["variances"], arrays["whiteners"]
+    )
+    np.testing.assert_allclose(precisions, mixture.precisions, rtol=1e-9, atol=1e-12)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    MODELS["mixture"].save(path)
+    before = path.read_bytes()
+
+    def full_disk(_descriptor):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        MODELS["density"].save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_unlearnt_estimators_are_not_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        MixtureRegressor().save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+# -- Bad files ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def content(tmp_path):
+    random_mixture(2, 2).save(tmp_path / "good")
+    return (tmp_path / "good").read_bytes()
+
+
+def refused(content, tmp_path, match=None):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=match) as caught:
+        figmn.load(path)
+    assert "bad" in str(caught.value)
+
+
+def test_every_truncation_is_refused(content, tmp_path):
+    for length in [0, 1, 7, 8, 9, 100, len(content) // 2, len(content) - 1]:
+        refused(content[:length], tmp_path)
+
+
+def test_every_flipped_bit_is_refused(content, tmp_path):
+    rng = np.random.default_rng(0)
+    for position in rng.choice(len(content), 300, replace=False):
+        altered = bytearray(content)
+        altered[position] ^= 1 << rng.integers(8)
+        if altered[:8] == content[:8] or altered != content:
+            refused(bytes(altered), tmp_path)
+
+
+def test_trailing_bytes_are_refused(content, tmp_path):
+    refused(content + b"\0" * 8, tmp_path, "checksum")
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        b"\x80\x04\x95" + b"x" * 50,
+        b"PK\x03\x04" + b"\0" * 100,
+        b"not a model at all, just text that goes on for a while",
+        (2).to_bytes(8, "little") + b"{}",
+        (2).to_bytes(8, "little") + b"[]",
+        (10**18).to_bytes(8, "little") + b"{}",
+        (100_000).to_bytes(8, "little") + b"[" * 100_000,
+    ],
+)
+def test_foreign_files_are_refused(foreign, tmp_path):
+    refused(foreign, tmp_path)
+
+
+def test_a_pickle_is_not_run(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "exploded"),)
+
+    refused(pickle.dumps(Bomb()), tmp_path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def forge(content, change):
+    """A file with a valid checksum and a forged description or forged arrays."""
+    from figmn import storage
+
+    description, arrays = storage._decode(content)
+    change(description, arrays)
+    return storage._encode(json.dumps(description), arrays)
+
+
+def set_item(mapping, key, value):
+    mapping[key] = value
+
+
+FORGERIES = {
+    "class from elsewhere": lambda d, a: set_item(d, "class", "os.system"),
+    "class of another kind": lambda d, a: set_item(d, "class", ["Mixture"]),
+    "unknown setting": lambda d, a: set_item(d["settings"], "execute", "rm"),
+    "setting of the wrong type": lambda d, a: set_item(d["settings"], "delta", "wide"),
+    "settings missing": lambda d, a: d.pop("settings"),
+    "array missing": lambda d, a: a.pop("means"),
+    "array added": lambda d, a: set_item(a, "surprise", np.zeros(3)),
+    "NaN": lambda d, a: a["means"].fill(np.nan),
+    "negative mass": lambda d, a: a["masses"].fill(-1.0),
+    "zero variance": lambda d, a: a["variances"].fill(0.0),
+    "not triangular": lambda d, a: a["whiteners"].fill(1.0),
+    "too many components": lambda d, a: a["size"].fill(10**12),
+    "wrong shape": lambda d, a: set_item(a, "masses", np.ones(5)),
+    "wrong type": lambda d, a: set_item(a, "means", a["means"].astype(np.int64)),
+    "no axes": lambda d, a: set_item(a, "means", np.array(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_files_are_refused(name, content, tmp_path):
+    refused(forge(content, FORGERIES[name]), tmp_path)
+
+
+ESTIMATOR_FORGERIES = {
+    "method replaced": lambda d, a: set_item(d["settings"]["learnt"], "predict", 1),
+    "dunder": lambda d, a: set_item(d["settings"]["learnt"], "__class__", 1),
+    "unknown parameter": lambda d, a: set_item(d["settings"]["parameters"], "x", 1),
+    "bad dtype": lambda d, a: set_item(
+        d["settings"]["learnt"], "classes_", {"dtype": "nope", "shape": [1], "items": [1]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_FORGERIES)
+def test_forged_estimators_are_refused(name, tmp_path):
+    MODELS["classifier"].save(tmp_path / "good")
+    content = (tmp_path / "good").read_bytes()
+    refused(forge(content, ESTIMATOR_FORGERIES[name]), tmp_path)
+
+
+def test_a_later_version_is_named(content, tmp_path, monkeypatch):
+    from figmn import storage
+
+    description, arrays = storage._decode(content)
+    monkeypatch.setattr(storage, "VERSION", 99)
+    later = storage._encode(json.dumps(description), arrays)
+    monkeypatch.undo()
+    refused(later, tmp_path, "99")
+
+
+def test_a_missing_file_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        figmn.load(tmp_path / "nothing")
