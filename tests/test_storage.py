@@ -9,7 +9,6 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import clusters, random_mixture
 from safetensors.numpy import load_file
 from sklearn.base import clone
 
@@ -23,6 +22,7 @@ from figmn import (
     MixtureRegressor,
     ModelFileError,
 )
+from helpers import clusters, random_mixture
 
 ROWS = clusters(300, 3)
 MORE = clusters(200, 3, seed=1)
