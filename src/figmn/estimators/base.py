@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +29,22 @@ _PARAMETERS = """delta : float, default=1.0
     prune_age, prune_mass : int and float, default=0
         Components that have seen more than ``prune_age`` updates and hold a
         mass below ``prune_mass`` are removed."""
+
+
+class _Unchanged:
+    """Context that restores attributes on an error; a generator would take longer."""
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self.attributes = attributes
+        self.before = attributes.copy()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.attributes.clear()
+            self.attributes.update(self.before)
 
 
 class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
@@ -109,6 +123,8 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, *, reset: bool = False) -> Array:
         """Rows as float64, with NaN allowed; the names and number of columns are checked."""
+        if not reset and self._is_ready(X):
+            return X  # type: ignore[no-any-return]
         rows: Array = validate_data(
             self,
             X,
@@ -118,6 +134,21 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan",
         )
         return rows
+
+    def _is_ready(self, X: Any) -> bool:
+        """Whether input needs no conversion, nor a message that scikit-learn would give.
+
+        scikit-learn's own validation takes ten times as long as learning a row.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and X.flags.c_contiguous
+            and "feature_names_in_" not in self.__dict__
+        )
 
     def _require_targets(self, y: Any) -> None:
         if y is None:
@@ -132,16 +163,9 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "mixture_")
         return self.mixture_
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Put every attribute back if the body raises."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _unchanged_on_error(self) -> _Unchanged:
+        """Put every attribute back if the body of the ``with`` statement raises."""
+        return _Unchanged(self.__dict__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
