@@ -56,6 +56,7 @@ def evaluate(
                 deviations,
                 missing,
                 n_missing,
+                np.inf,
                 residual,
                 systems,
             )
@@ -77,6 +78,7 @@ def distance_of(
     deviations: Array,
     missing: IntArray,
     n_missing: int,
+    limit: float,
     residual: Array,
     systems: Array,
 ) -> tuple[float, float]:
@@ -84,7 +86,7 @@ def distance_of(
     for i in range(points.shape[1]):
         deviations[k, i] = points[t, i] - means[k, i]
     if n_missing == 0:
-        return residuals(whiteners, variances, k, deviations, residual), 0.0
+        return residuals(whiteners, variances, k, deviations, limit, residual), 0.0
     return complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
 
 
@@ -131,6 +133,7 @@ def fill(
                 deviations,
                 missing,
                 n_missing,
+                np.inf,
                 residual,
                 systems,
             )

@@ -19,7 +19,9 @@ from figmn.kernels.compiler import (
 
 
 @inlined
-def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out: Array) -> float:
+def residuals(
+    whiteners: Array, variances: Array, k: int, deviations: Array, limit: float, out: Array
+) -> float:
     """Write ``z = T e`` of component ``k`` to ``out`` and return ``sum(z**2 / v)``.
 
     Rows are addressed by ``k`` throughout, since a view of a row costs more
@@ -32,6 +34,8 @@ def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out
     k : int
     deviations, out : arrays of shape (K, D)
         Row ``k``: the point minus the component's mean, and its residuals.
+    limit : float
+        Beyond this squared distance the rest is not computed.
 
     Returns
     -------
@@ -39,14 +43,15 @@ def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out
         At most ``LARGEST_DISTANCE``; the residuals are then finite too.
     """
     n_features = deviations.shape[1]
+    distance = 0.0
     for r in range(n_features):
         total = deviations[k, r]
         for j in range(r):
             total += whiteners[k, r, j] * deviations[k, j]
         out[k, r] = total
-    distance = 0.0
-    for r in range(n_features):
-        distance += out[k, r] * out[k, r] / variances[k, r]
+        distance += total * total / variances[k, r]
+        if distance > limit:
+            break
     if not distance <= LARGEST_DISTANCE:  # also true of NaN: opposite overflows
         for r in range(n_features):
             if not abs(out[k, r]) <= LARGEST:
@@ -170,7 +175,7 @@ def mix(
             for h in range(c, r):
                 total -= whiteners[j, r, h] * direction[i, h]
             direction[i, r] = total
-        residuals(whiteners, variances, i, direction, residual)
+        residuals(whiteners, variances, i, direction, np.inf, residual)
         gain = share * variances[j, c]
         shrink_and_add(
             whiteners, remainders, variances, marginals, i, residual, shrinkage, gain, scratch
@@ -178,6 +183,6 @@ def mix(
         shrinkage = 1.0
     for r in range(n_features):
         direction[i, r] = shift[r]
-    residuals(whiteners, variances, i, direction, residual)
+    residuals(whiteners, variances, i, direction, np.inf, residual)
     gain = share * (1.0 - share)
     shrink_and_add(whiteners, remainders, variances, marginals, i, residual, 1.0, gain, scratch)

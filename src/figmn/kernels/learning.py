@@ -14,6 +14,8 @@ from figmn.kernels.factor import log_determinant, residuals, shrink_and_add
 from figmn.kernels.missing import find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
 
+_LOG_ZERO = 746.0  # exp(-746) is zero
+
 
 class State(NamedTuple):
     """Everything learnt, as arrays with room for C >= K components."""
@@ -138,6 +140,10 @@ def _expect(points: Array, t: int, n_missing: int, state: State, work: _Workspac
     nearest = np.inf
     largest = -np.inf
     for k in range(n_components):
+        prior = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
+        # Beyond this distance the posterior is exactly zero, and the component
+        # is not the nearest: how far beyond does not matter.
+        limit = max(nearest, 2.0 * (prior - largest + _LOG_ZERO))
         distance, log_det = distance_of(
             points,
             t,
@@ -148,17 +154,19 @@ def _expect(points: Array, t: int, n_missing: int, state: State, work: _Workspac
             work.deviations,
             work.missing,
             n_missing,
+            limit,
             work.residuals,
             work.systems,
         )
-        log_joint = math.log(state.masses[k]) - 0.5 * (state.log_dets[k] + log_det + distance)
+        log_joint = prior - 0.5 * (log_det + distance)
         work.distances[k] = distance
         work.posteriors[k] = log_joint
         nearest = min(nearest, distance)
         largest = max(largest, log_joint)
     total = 0.0
     for k in range(n_components):
-        likelihood = math.exp(work.posteriors[k] - largest)
+        difference = work.posteriors[k] - largest
+        likelihood = math.exp(difference) if difference > -_LOG_ZERO else 0.0
         work.posteriors[k] = likelihood
         total += likelihood
     for k in range(n_components):
@@ -276,7 +284,7 @@ def _add_uncertainty(k: int, share: float, n_missing: int, state: State, work: _
         spread(work.systems, k, work.missing, m, work.deviations)
         for i in range(state.means.shape[1]):
             state.marginals[k, i] += share * work.deviations[k, i] ** 2
-        residuals(state.whiteners, state.variances, k, work.deviations, work.residuals)
+        residuals(state.whiteners, state.variances, k, work.deviations, np.inf, work.residuals)
         shrink_and_add(
             state.whiteners,
             state.remainders,

@@ -20,16 +20,18 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 @inlined
 def absorb(moments: Array, points: Array, t: int, weight: float) -> None:
     """Add row ``t`` to the moments, by the same recursion as a component's."""
+    before, after, share, kept = -1.0, 0.0, 0.0, 0.0
     for i in range(points.shape[1]):
         value = points[t, i]
         if not math.isnan(value):
-            before = moments[0, i]
-            after = before + weight
-            share = weight / after
+            if moments[0, i] != before:  # else as in the column before: no division
+                before = moments[0, i]
+                after = before + weight
+                share = weight / after
+                kept = before / after
             deviation = value - moments[1, i]
             moments[0, i] = after
             moments[1, i] += share * deviation
-            kept = before / after
             moments[2, i] = kept * moments[2, i] + share * kept * deviation * deviation
 
 

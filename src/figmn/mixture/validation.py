@@ -172,6 +172,9 @@ def _as_floats(values: ArrayLike, name: str) -> Array:
         array = np.asarray(values)
         if array.dtype.kind == "c":
             raise TypeError
+        flags = array.flags
+        if array.dtype == np.float64 and flags.c_contiguous and flags.writeable:
+            return array
         # Writeable even where the caller's is not: the kernels are compiled
         # for one type of array.
         return np.require(array, np.float64, ["C", "W"])
