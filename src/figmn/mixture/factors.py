@@ -36,10 +36,14 @@ def precisions(whiteners: Array, variances: Array) -> Array:
 
 
 def _outer(roots: Array) -> Array:
-    products = roots @ roots.transpose(0, 2, 1)
-    # The product of a matrix and its transpose may differ from its transpose
-    # in the last bit, depending on the BLAS.
-    return 0.5 * (products + products.transpose(0, 2, 1))
+    # A nearly collinear column of scale 1e-150 has a precision beyond the range
+    # of numbers: the largest number stands in for it.
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = roots @ roots.transpose(0, 2, 1)
+        # The product of a matrix and its transpose may differ from its
+        # transpose in the last bit, depending on the BLAS.
+        symmetric = 0.5 * products + 0.5 * products.transpose(0, 2, 1)
+    return np.nan_to_num(symmetric)
 
 
 def factor(covariance_matrices: Array) -> tuple[Array, Array]:

@@ -1,0 +1,114 @@
+"""How rounding errors grow with the length of a stream and the condition of its data.
+
+Run it with ``make numerics``. One component learns Gaussian rows in 20 skewed
+dimensions. Compared with the batch covariance, accumulated in extended
+precision, are our factors, the plain recursion on the entries of the precision
+matrix, kept symmetric, and NumPy's inverse of the batch covariance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from figmn import Mixture
+from figmn.kernels.compiler import compiled
+
+N_FEATURES = 20
+CHUNK = 100_000
+
+
+@compiled
+def plain_recursion(points, mean, precision, mass):  # type: ignore[no-untyped-def]
+    """Sherman-Morrison on the entries of the precision matrix, symmetric by construction."""
+    n_features = points.shape[1]
+    product = np.empty(n_features)
+    for t in range(points.shape[0]):
+        deviation = points[t] - mean
+        distance = 0.0
+        for i in range(n_features):
+            total = 0.0
+            for j in range(n_features):
+                total += precision[i, j] * deviation[j]
+            product[i] = total
+            distance += total * deviation[i]
+        mass += 1.0
+        w = 1.0 / mass
+        factor = w / (1.0 + w * distance)
+        for i in range(n_features):
+            mean[i] += w * deviation[i]
+            for j in range(i + 1):
+                entry = (precision[i, j] - factor * product[i] * product[j]) / (1.0 - w)
+                precision[i, j] = entry
+                precision[j, i] = entry
+    return mass
+
+
+def chunks(n_rows: int, condition: float):
+    """Rows whose covariance has a given condition number, in skewed directions."""
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(N_FEATURES, N_FEATURES)))[0]
+    roots = np.sqrt(np.geomspace(1.0, 1.0 / condition, N_FEATURES))
+    for start in range(0, n_rows, CHUNK):
+        count = min(CHUNK, n_rows - start)
+        yield (rng.normal(size=(count, N_FEATURES)) * roots) @ rotation.T
+
+
+def measure(n_rows: int, condition: float) -> dict[str, float]:
+    """Errors after one stream."""
+    scale = condition**-0.5
+    mixture = Mixture(N_FEATURES, scale=scale, beta=0.0)
+    total = np.zeros(N_FEATURES, dtype=np.longdouble)
+    products = np.zeros((N_FEATURES, N_FEATURES), dtype=np.longdouble)
+    mean = precision = None
+    mass = 1.0
+    for number, rows in enumerate(chunks(n_rows, condition)):
+        mixture.learn(rows)
+        extended = rows.astype(np.longdouble)
+        total += extended.sum(axis=0)
+        products += extended.T @ extended
+        if number == 0:
+            mean, precision = rows[0].copy(), np.eye(N_FEATURES) / scale**2
+        mass = plain_recursion(rows[1:] if number == 0 else rows, mean, precision, mass)
+    center = total / n_rows
+    covariance = products / n_rows - np.outer(center, center)
+    covariance += np.eye(N_FEATURES, dtype=np.longdouble) * scale**2 / n_rows
+
+    def distance_from_identity(matrix: np.ndarray) -> float:
+        product = matrix.astype(np.longdouble) @ covariance
+        return float(np.abs(product - np.eye(N_FEATURES)).max())
+
+    ours = mixture.covariances[0]
+    return {
+        "covariance": float(np.abs(ours - covariance).max() / np.abs(covariance).max()),
+        "log-determinant": float(
+            abs(mixture.log_determinants[0] - np.linalg.slogdet(covariance.astype(float))[1])
+        ),
+        "ours": distance_from_identity(mixture.precisions[0]),
+        "plain": distance_from_identity(precision),
+        "inverse": distance_from_identity(np.linalg.inv(covariance.astype(float))),
+    }
+
+
+def main() -> None:
+    """Measure and print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=float, default=1e7, help="longest stream, in rows")
+    options = parser.parse_args()
+    lengths = [length for length in (10**4, 10**5, 10**6, 10**7) if length <= options.most]
+    print(
+        "| condition | rows | covariance, rel. | log-det, abs. | max abs(precision x cov - I)"
+        " | plain recursion | numpy.linalg.inv |"
+    )
+    print("|" + "---|" * 7)
+    for condition in (1e4, 1e8, 1e12):
+        for length in lengths:
+            print(f"condition {condition:g}, {length} rows ...", file=sys.stderr)
+            cells = [f"{error:.1e}" for error in measure(length, condition).values()]
+            print(f"| {condition:.0e} | {length:.0e} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

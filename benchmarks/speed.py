@@ -1,0 +1,161 @@
+"""Learning speed beside river and batch EM, side by side in one run, one thread each.
+
+Run it with ``make bench``. Every figure is the best of several repetitions, since
+other work on the machine only ever adds time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from river import cluster, covariance, proba
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from figmn import IncrementalGaussianMixture, Mixture
+
+N_CLUSTERS = 10
+SETTINGS = {"delta": 0.2, "beta": 1e-12}
+
+
+def clusters(n_rows: int, n_features: int, seed: int) -> np.ndarray:
+    """Rows of ten clusters, twelve standard deviations apart or more along one direction."""
+    rng = np.random.default_rng(seed)
+    centers = np.random.default_rng(99).normal(size=(N_CLUSTERS, n_features)) * 12.0
+    centers[:, 0] = 12.0 * np.arange(N_CLUSTERS)
+    return centers[rng.integers(N_CLUSTERS, size=n_rows)] + rng.normal(size=(n_rows, n_features))
+
+
+def best_seconds(action: Callable[[], object], repeats: int) -> float:
+    """Least time of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def per_row(action: Callable[[object], object], rows: Iterable[object], repeats: int = 5) -> float:
+    """Least time for each row of a loop over rows, in microseconds."""
+    rows = list(rows)
+
+    def loop() -> None:
+        for row in rows:
+            action(row)
+
+    return best_seconds(loop, repeats) / len(rows) * 1e6
+
+
+def as_dictionaries(rows: np.ndarray) -> list[dict[int, float]]:
+    """Rows as river takes them."""
+    return [dict(enumerate(row.tolist())) for row in rows]
+
+
+def measure(n_features: int, n_rows: int) -> dict[str, float]:
+    """All figures for one dimension."""
+    train, test = clusters(n_rows, n_features, 0), clusters(5000, n_features, 1)
+    ours = IncrementalGaussianMixture(**SETTINGS).partial_fit(train)
+    ours_seconds = best_seconds(
+        lambda: IncrementalGaussianMixture(**SETTINGS).partial_fit(train), 5
+    )
+    batch = GaussianMixture(ours.n_components_, random_state=0)
+    batch_seconds = best_seconds(lambda: batch.fit(train), 2)
+    # Rows one by one, into models that have already learnt: the steady state.
+    mixture = Mixture(n_features, **SETTINGS).learn(train)
+    dictionaries = as_dictionaries(train[:1000])
+    gaussian, precision = proba.MultivariateGaussian(), covariance.EmpiricalPrecision()
+    clusterer = cluster.KMeans(n_clusters=N_CLUSTERS, seed=0)
+    return {
+        "D": n_features,
+        "K": ours.n_components_,
+        "chunk": n_rows / ours_seconds,
+        "learn_one": per_row(mixture.learn_one, train[:2000]),
+        "partial_fit": per_row(ours.partial_fit, [row[np.newaxis] for row in train[:2000]]),
+        "gaussian": per_row(gaussian.update, dictionaries, 1),
+        "precision": per_row(precision.update, dictionaries, 1),
+        "kmeans": per_row(clusterer.learn_one, dictionaries, 1),
+        "batch": batch_seconds,
+        "faster": batch_seconds / ours_seconds,
+        "likelihood": ours.score(test) - batch.score(test),
+    }
+
+
+HEADINGS = {
+    "D": ("D", "{:.0f}"),
+    "K": ("K", "{:.0f}"),
+    "chunk": ("partial_fit, rows/s", "{:,.0f}"),
+    "learn_one": ("learn_one, us", "{:.1f}"),
+    "partial_fit": ("partial_fit of a row, us", "{:.1f}"),
+    "gaussian": ("river MultivariateGaussian, us", "{:.0f}"),
+    "precision": ("river EmpiricalPrecision, us", "{:.0f}"),
+    "kmeans": ("river KMeans, us", "{:.0f}"),
+    "batch": ("GaussianMixture.fit, s", "{:.2f}"),
+    "faster": ("times faster than it", "{:.0f}"),
+    "likelihood": ("held-out nats against it", "{:+.2f}"),
+}
+
+
+def print_table(results: list[dict[str, float]]) -> None:
+    """Results as a Markdown table."""
+    print("| " + " | ".join(title for title, _ in HEADINGS.values()) + " |")
+    print("|" + "---|" * len(HEADINGS))
+    for result in results:
+        cells = [form.format(result[name]) for name, (_, form) in HEADINGS.items()]
+        print("| " + " | ".join(cells) + " |")
+
+
+def start_up() -> None:
+    """Import time with warm caches, and the time of compiling everything once."""
+    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+    def run(source: str, **environment: str) -> float:
+        import os
+
+        result = subprocess.run(
+            [sys.executable, "-c", source],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return float(result.stdout)
+
+    for module in ("figmn", "figmn.estimators"):
+        seconds = min(run(code.format(module)) for _ in range(3))
+        print(f"import {module}: {seconds:.2f} s")
+    compile_all = (
+        "import time, numpy as np; import figmn.estimators as f; from figmn import Mixture\n"
+        "t = time.perf_counter(); X = np.random.default_rng(0).normal(size=(300, 3))\n"
+        "m = Mixture(3, delta=0.1).learn(X); m.merge(0, 1); m.fill(X); m.infer(X[:, :2], [0, 1])\n"
+        "f.MixtureClassifier().fit(X, X[:, 0] > 0).predict(X); print(time.perf_counter() - t)"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        cold = run(compile_all, NUMBA_CACHE_DIR=cache)
+        warm = run(compile_all, NUMBA_CACHE_DIR=cache)
+    print(f"first use, compiling every kernel: {cold:.1f} s; from the cache: {warm:.1f} s")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000, help="rows to learn")
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 5, 10, 20, 50])
+    options = parser.parse_args()
+    start_up()
+    results = []
+    with threadpool_limits(limits=1):
+        for n_features in options.dimensions:
+            print(f"measuring D = {n_features} ...", file=sys.stderr)
+            results.append(measure(n_features, options.rows))
+    print_table(results)
+
+
+if __name__ == "__main__":
+    main()
