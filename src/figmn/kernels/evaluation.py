@@ -56,7 +56,6 @@ def evaluate(
                 deviations,
                 missing,
                 n_missing,
-                np.inf,
                 residual,
                 systems,
             )
@@ -78,7 +77,6 @@ def distance_of(
     deviations: Array,
     missing: IntArray,
     n_missing: int,
-    limit: float,
     residual: Array,
     systems: Array,
 ) -> tuple[float, float]:
@@ -86,7 +84,7 @@ def distance_of(
     for i in range(points.shape[1]):
         deviations[k, i] = points[t, i] - means[k, i]
     if n_missing == 0:
-        return residuals(whiteners, variances, k, deviations, limit, residual), 0.0
+        return residuals(whiteners, variances, k, deviations, residual), 0.0
     return complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
 
 
@@ -133,7 +131,6 @@ def fill(
                 deviations,
                 missing,
                 n_missing,
-                np.inf,
                 residual,
                 systems,
             )

@@ -14,14 +14,11 @@ from figmn.kernels.compiler import (
     UNEXPLAINED,
     compensated,
     compiled,
-    inlined,
 )
 
 
-@inlined
-def residuals(
-    whiteners: Array, variances: Array, k: int, deviations: Array, limit: float, out: Array
-) -> float:
+@compiled
+def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out: Array) -> float:
     """Write ``z = T e`` of component ``k`` to ``out`` and return ``sum(z**2 / v)``.
 
     Rows are addressed by ``k`` throughout, since a view of a row costs more
@@ -34,8 +31,6 @@ def residuals(
     k : int
     deviations, out : arrays of shape (K, D)
         Row ``k``: the point minus the component's mean, and its residuals.
-    limit : float
-        Beyond this squared distance the rest is not computed.
 
     Returns
     -------
@@ -49,9 +44,8 @@ def residuals(
         for j in range(r):
             total += whiteners[k, r, j] * deviations[k, j]
         out[k, r] = total
-        distance += total * total / variances[k, r]
-        if distance > limit:
-            break
+    for r in range(n_features):
+        distance += out[k, r] * out[k, r] / variances[k, r]
     if not distance <= LARGEST_DISTANCE:  # also true of NaN: opposite overflows
         for r in range(n_features):
             if not abs(out[k, r]) <= LARGEST:
@@ -175,7 +169,7 @@ def mix(
             for h in range(c, r):
                 total -= whiteners[j, r, h] * direction[i, h]
             direction[i, r] = total
-        residuals(whiteners, variances, i, direction, np.inf, residual)
+        residuals(whiteners, variances, i, direction, residual)
         gain = share * variances[j, c]
         shrink_and_add(
             whiteners, remainders, variances, marginals, i, residual, shrinkage, gain, scratch
@@ -183,6 +177,6 @@ def mix(
         shrinkage = 1.0
     for r in range(n_features):
         direction[i, r] = shift[r]
-    residuals(whiteners, variances, i, direction, np.inf, residual)
+    residuals(whiteners, variances, i, direction, residual)
     gain = share * (1.0 - share)
     shrink_and_add(whiteners, remainders, variances, marginals, i, residual, 1.0, gain, scratch)

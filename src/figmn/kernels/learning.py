@@ -8,10 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, compiled, inlined
-from figmn.kernels.evaluation import distance_of
+from figmn.kernels.compiler import (
+    LARGEST,
+    LARGEST_DISTANCE,
+    SMALLEST_VARIANCE,
+    compiled,
+    inlined,
+)
 from figmn.kernels.factor import log_determinant, residuals, shrink_and_add
-from figmn.kernels.missing import find_missing, spread
+from figmn.kernels.missing import complete, find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
 
 _LOG_ZERO = 746.0  # exp(-746) is zero
@@ -59,23 +64,8 @@ class Settings(NamedTuple):
     """Use the covariance update as printed in the paper."""
 
 
-class _Workspace(NamedTuple):
-    """Scratch for one call."""
-
-    deviations: Array
-    """Shape (C, D): row minus mean, its missing entries at their expectation."""
-    residuals: Array
-    """Shape (C, D): whitened deviations."""
-    distances: Array
-    """Shape (C,): squared distances of the known entries."""
-    posteriors: Array
-    """Shape (C,)."""
-    vector: Array
-    """Shape (D,)."""
-    missing: IntArray
-    """Shape (D,): positions of missing entries."""
-    systems: Array
-    """Shape (C, D, D + 1): the least-squares problems of the missing entries."""
+# The loop takes its arrays apart once and hands them on one by one: a field of
+# a tuple that is read inside a loop costs as much as the arithmetic on it.
 
 
 @compiled
@@ -97,81 +87,191 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
         The first row not learnt: N, or where the caller must make room.
     """
     n_points: int = points.shape[0]
-    n_features: int = points.shape[1]
-    capacity = state.means.shape[0]
-    work = _Workspace(
-        np.empty((capacity, n_features)),
-        np.empty((capacity, n_features)),
-        np.empty(capacity),
-        np.empty(capacity),
-        np.empty(n_features),
-        np.empty(n_features, np.int64),
-        np.empty((capacity, n_features, n_features + 1)),
-    )
+    capacity, n_features = state.means.shape
+    size, means, whiteners, remainders = state.size, state.means, state.whiteners, state.remainders
+    variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
+    masses, ages, moments = state.masses, state.ages, state.moments
+    # Scratch: for each component the row's deviation from its mean, with
+    # missing entries at their expectation; residuals; distance; posterior.
+    deviations = np.empty((capacity, n_features))
+    residual = np.empty((capacity, n_features))
+    distances = np.empty(capacity)
+    posteriors = np.empty(capacity)
+    scratch = np.empty(n_features)
+    missing = np.empty(n_features, np.int64)
+    systems = np.empty((capacity, n_features, n_features + 1))
     for t in range(start, n_points):
-        n_missing = find_missing(points, t, work.missing)
+        n_missing = find_missing(points, t, missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
-        n_components = state.size[0]
+        n_components = size[0]
         may_grow = n_components < settings.max_components
         if may_grow and n_components == capacity:
             return t
         if settings.adaptive:
-            absorb(state.moments, points, t, weights[t])
-        nearest = _expect(points, t, n_missing, state, work)
-        state.size[1] += 1
+            absorb(moments, points, t, weights[t])
+        if n_missing == 0:
+            nearest = _expect(
+                points,
+                t,
+                n_components,
+                means,
+                whiteners,
+                variances,
+                log_dets,
+                masses,
+                deviations,
+                residual,
+                distances,
+                posteriors,
+            )
+        else:
+            nearest = _expect_incomplete(
+                points,
+                t,
+                state,
+                deviations,
+                missing,
+                n_missing,
+                residual,
+                distances,
+                posteriors,
+                systems,
+            )
+        size[1] += 1
         novel = n_components == 0 or not nearest < settings.thresholds[n_features - n_missing]
         if novel and may_grow:
-            _create(points, t, weights[t], n_missing, state, settings, work)
-        else:
-            _update(weights[t], n_missing, state, settings, work)
-            if settings.prune_mass > 0.0:
-                _prune(state, settings)
+            _create(
+                points, t, weights[t], state, settings, deviations, posteriors, missing, n_missing
+            )
+            continue
+        for k in range(n_components):
+            ages[k] += 1
+            gained = weights[t] * posteriors[k]
+            before = masses[k]
+            after = before + gained
+            if after == before:  # nothing would change in floating point
+                continue
+            masses[k] = after
+            # Each of the three is rounded but once.
+            share, kept, growth = gained / after, before / after, gained / before
+            gain = share * kept
+            if settings.printed_rule and n_missing == 0:
+                gain = _printed_gain(share, kept, distances[k])
+            for i in range(n_features):
+                deviation = deviations[k, i]
+                means[k, i] += share * deviation
+                marginal = kept * marginals[k, i] + gain * deviation * deviation
+                marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
+            lifted = shrink_and_add(
+                whiteners, remainders, variances, marginals, k, residual, kept, gain, scratch
+            )
+            log_dets[k] += math.log1p(gain / kept * distances[k]) - n_features * math.log1p(growth)
+            if n_missing > 0:
+                _add_uncertainty(
+                    k, share, state, deviations, missing, n_missing, residual, systems, scratch
+                )
+            if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
+                log_dets[k] = log_determinant(variances, k)
+        if settings.prune_mass > 0.0:
+            _prune(state, settings)
     return n_points
 
 
 @inlined
-def _expect(points: Array, t: int, n_missing: int, state: State, work: _Workspace) -> float:
-    """Deviations, residuals, distances and posteriors of all components.
+def _expect(
+    points: Array,
+    t: int,
+    n_components: int,
+    means: Array,
+    whiteners: Array,
+    variances: Array,
+    log_dets: Array,
+    masses: Array,
+    deviations: Array,
+    residual: Array,
+    distances: Array,
+    posteriors: Array,
+) -> float:
+    """Posteriors of the components given a complete row, and the smallest distance.
 
-    Returns the smallest squared distance.
+    The loop is that of ``residuals``, written out for speed, and stops early.
     """
-    n_components = state.size[0]
     nearest = np.inf
     largest = -np.inf
     for k in range(n_components):
-        prior = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
+        for i in range(points.shape[1]):
+            deviations[k, i] = points[t, i] - means[k, i]
+        prior = math.log(masses[k]) - 0.5 * log_dets[k]
         # Beyond this distance the posterior is exactly zero, and the component
         # is not the nearest: how far beyond does not matter.
         limit = max(nearest, 2.0 * (prior - largest + _LOG_ZERO))
-        distance, log_det = distance_of(
-            points,
-            t,
-            state.means,
+        distance = 0.0
+        for r in range(points.shape[1]):
+            total = deviations[k, r]
+            for j in range(r):
+                total += whiteners[k, r, j] * deviations[k, j]
+            residual[k, r] = total
+            distance += total * total / variances[k, r]
+            if distance > limit:
+                break
+        if not distance <= LARGEST_DISTANCE:
+            distance = residuals(whiteners, variances, k, deviations, residual)
+        distances[k] = distance
+        posteriors[k] = prior - 0.5 * distance
+        nearest = min(nearest, distance)
+        largest = max(largest, posteriors[k])
+    _normalise(posteriors, n_components, largest)
+    return nearest
+
+
+@compiled
+def _expect_incomplete(
+    points: Array,
+    t: int,
+    state: State,
+    deviations: Array,
+    missing: IntArray,
+    n_missing: int,
+    residual: Array,
+    distances: Array,
+    posteriors: Array,
+    systems: Array,
+) -> float:
+    """The same for a row with missing entries, whose deviations are completed."""
+    nearest = np.inf
+    largest = -np.inf
+    for k in range(state.size[0]):
+        for i in range(points.shape[1]):
+            deviations[k, i] = points[t, i] - state.means[k, i]
+        distances[k], log_det = complete(
             state.whiteners,
             state.variances,
             k,
-            work.deviations,
-            work.missing,
+            deviations,
+            missing,
             n_missing,
-            limit,
-            work.residuals,
-            work.systems,
+            residual,
+            systems,
         )
-        log_joint = prior - 0.5 * (log_det + distance)
-        work.distances[k] = distance
-        work.posteriors[k] = log_joint
-        nearest = min(nearest, distance)
-        largest = max(largest, log_joint)
-    total = 0.0
-    for k in range(n_components):
-        difference = work.posteriors[k] - largest
-        likelihood = math.exp(difference) if difference > -_LOG_ZERO else 0.0
-        work.posteriors[k] = likelihood
-        total += likelihood
-    for k in range(n_components):
-        work.posteriors[k] /= total
+        log_det += state.log_dets[k]
+        posteriors[k] = math.log(state.masses[k]) - 0.5 * (log_det + distances[k])
+        nearest = min(nearest, distances[k])
+        largest = max(largest, posteriors[k])
+    _normalise(posteriors, state.size[0], largest)
     return nearest
+
+
+@inlined
+def _normalise(posteriors: Array, count: int, largest: float) -> None:
+    """Turn log joint densities into posteriors."""
+    total = 0.0
+    for k in range(count):
+        difference = posteriors[k] - largest
+        posteriors[k] = math.exp(difference) if difference > -_LOG_ZERO else 0.0
+        total += posteriors[k]
+    for k in range(count):
+        posteriors[k] /= total
 
 
 @compiled
@@ -179,27 +279,30 @@ def _create(
     points: Array,
     t: int,
     weight: float,
-    n_missing: int,
     state: State,
     settings: Settings,
-    work: _Workspace,
+    deviations: Array,
+    posteriors: Array,
+    missing: IntArray,
+    n_missing: int,
 ) -> None:
     """Append a component at a novel row; its missing entries are expected values."""
     n_features = points.shape[1]
     new = state.size[0]
+    scale = np.empty(n_features)
     for i in range(n_features):
         state.means[new, i] = points[t, i]
-        work.vector[i] = settings.scale[i]
+        scale[i] = settings.scale[i]
     for m in range(n_missing):
-        i = work.missing[m]
+        i = missing[m]
         expected = 0.0 if new > 0 else state.moments[1, i]
         for k in range(new):
-            expected += work.posteriors[k] * (state.means[k, i] + work.deviations[k, i])
+            expected += posteriors[k] * (state.means[k, i] + deviations[k, i])
         state.means[new, i] = expected
     if settings.adaptive:
-        scale_of(state.moments, work.vector)
+        scale_of(state.moments, scale)
     for i in range(n_features):
-        deviation = min(settings.delta * work.vector[i], LARGEST)
+        deviation = min(settings.delta * scale[i], LARGEST)
         # A row of weight w > 1 counts as that row seen w times, which leaves
         # the initial covariance a share of 1 / w.
         variance = max(deviation * deviation / max(weight, 1.0), SMALLEST_VARIANCE)
@@ -215,86 +318,48 @@ def _create(
 
 
 @inlined
-def _update(
-    weight: float, n_missing: int, state: State, settings: Settings, work: _Workspace
-) -> None:
-    """Move every component towards the row by its share of it."""
-    for k in range(state.size[0]):
-        state.ages[k] += 1
-        gained = weight * work.posteriors[k]
-        before = state.masses[k]
-        after = before + gained
-        if after == before:  # nothing would change in floating point
-            continue
-        state.masses[k] = after
-        # Each of the three is rounded but once.
-        share, kept, growth = gained / after, before / after, gained / before
-        gain = _gain(share, kept, work.distances[k], settings.printed_rule and n_missing == 0)
-        lifted = _move(k, share, kept, gain, state, work)
-        n_features = state.means.shape[1]
-        state.log_dets[k] += math.log1p(gain / kept * work.distances[k])
-        state.log_dets[k] -= n_features * math.log1p(growth)
-        if n_missing > 0:
-            _add_uncertainty(k, share, n_missing, state, work)
-        if lifted or n_missing > 0 or not math.isfinite(state.log_dets[k]):
-            state.log_dets[k] = log_determinant(state.variances, k)
+def _printed_gain(share: float, kept: float, distance: float) -> float:
+    """Factor of ``e e'`` in the covariance update as printed in the paper.
 
-
-@inlined
-def _gain(share: float, kept: float, distance: float, printed_rule: bool) -> float:
-    """Factor of ``e e'`` in the covariance update.
-
-    Where the printed rule would lose positive definiteness, or nearly, the
-    exact one takes its place.
+    Where that would lose positive definiteness, or nearly, the exact one
+    takes its place.
     """
     printed = share * (1.0 - 3.0 * share + share * share)
-    if printed_rule and kept + printed * distance > 1e-6 * kept:
-        return printed
-    return share * kept
-
-
-@inlined
-def _move(k: int, share: float, kept: float, gain: float, state: State, work: _Workspace) -> bool:
-    """Move the mean by ``share * e`` and make the covariance ``kept S + gain e e'``."""
-    for i in range(state.means.shape[1]):
-        deviation = work.deviations[k, i]
-        state.means[k, i] += share * deviation
-        marginal = kept * state.marginals[k, i] + gain * deviation * deviation
-        state.marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
-    return shrink_and_add(
-        state.whiteners,
-        state.remainders,
-        state.variances,
-        state.marginals,
-        k,
-        work.residuals,
-        kept,
-        gain,
-        work.vector,
-    )
+    definite = kept + printed * distance > 1e-6 * kept
+    return printed if definite else share * kept
 
 
 @compiled
-def _add_uncertainty(k: int, share: float, n_missing: int, state: State, work: _Workspace) -> None:
+def _add_uncertainty(
+    k: int,
+    share: float,
+    state: State,
+    deviations: Array,
+    missing: IntArray,
+    n_missing: int,
+    residual: Array,
+    systems: Array,
+    scratch: Array,
+) -> None:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
     The deviation is done with by now, so its row serves as scratch.
     """
     for m in range(n_missing):
-        spread(work.systems, k, work.missing, m, work.deviations)
-        for i in range(state.means.shape[1]):
-            state.marginals[k, i] += share * work.deviations[k, i] ** 2
-        residuals(state.whiteners, state.variances, k, work.deviations, np.inf, work.residuals)
+        spread(systems, k, missing, m, deviations)
+        for i in range(scratch.shape[0]):
+            state.marginals[k, i] += share * deviations[k, i] ** 2
+        residuals(state.whiteners, state.variances, k, deviations, residual)
         shrink_and_add(
             state.whiteners,
             state.remainders,
             state.variances,
             state.marginals,
             k,
-            work.residuals,
+            residual,
             1.0,
             share,
-            work.vector,
+            scratch,
         )
 
 

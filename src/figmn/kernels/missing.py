@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import LARGEST, compiled, inlined
 from figmn.kernels.factor import residuals
@@ -67,7 +65,7 @@ def complete(
     n_features = deviations.shape[1]
     for m in range(n_missing):
         deviations[k, missing[m]] = 0.0
-    residuals(whiteners, variances, k, deviations, np.inf, residual)
+    residuals(whiteners, variances, k, deviations, residual)
     for r in range(n_features):
         scale = 1.0 / math.sqrt(variances[k, r])
         for m in range(n_missing):
@@ -84,7 +82,7 @@ def complete(
             value = -LARGEST if value < 0.0 else LARGEST
         deviations[k, missing[m]] = value
         log_det += 2.0 * math.log(abs(systems[k, m, m]))
-    return residuals(whiteners, variances, k, deviations, np.inf, residual), log_det
+    return residuals(whiteners, variances, k, deviations, residual), log_det
 
 
 @compiled
