@@ -195,6 +195,14 @@ def test_astonishing_rows_leave_sound_models(update):
         assert np.all(np.isfinite(mixture.log_density(rows)))
 
 
+def test_weights_that_dwarf_all_before_them():
+    # Collinear columns, one of them at the lower end of the range: what is left
+    # of their variances lies below it.
+    rows = np.array([[0.0, 0.0, 0.0], [0.0, 1e-150, 1e-20], [0.0, 1e-150, 1e-20]])
+    mixture = Mixture(3, delta=0.001, beta=0.0).learn(rows, [1e-100, 1e-100, 1e-3])
+    assert_sound(mixture)
+
+
 def test_a_single_precision_stream_is_its_double_precision_self():
     rows = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     single, double = Mixture(3).learn(rows), Mixture(3).learn(rows.astype(np.float64))

@@ -74,7 +74,7 @@ def shrink_and_add(
     .. math::
 
         v_r' = v_r + \alpha_r z_r^2, \quad \beta_r = \alpha_r z_r / v_r', \quad
-        \alpha_{r+1} = \alpha_r v_r / v_r', \quad
+        \alpha_r = g / \Bigl(1 + g \sum_{j<r} z_j^2 / v_j\Bigr), \quad
         t_r' = t_r - z_r \sum_{j<r} \beta_j t_j'
 
     What rounding takes from an entry of ``T`` is carried along and given back
@@ -97,17 +97,21 @@ def shrink_and_add(
         Whether a variance had to be lifted to its floor.
     """
     lifted = False
-    alpha = gain
+    growth = 1.0
     for r in range(scratch.shape[0]):
         z = residual[k, r]
-        before = max(shrinkage * variances[k, r], SMALLEST_VARIANCE)
+        alpha = gain / growth
+        before = shrinkage * variances[k, r]
+        if not before >= SMALLEST_VARIANCE:
+            before = SMALLEST_VARIANCE
+            lifted = True
         after = before + alpha * z * z
         floor = max(UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
         if not after >= floor:
             after = floor
             lifted = True
         beta = alpha * z / after
-        alpha *= before / after
+        growth += gain * z * z / before
         variances[k, r] = after
         scratch[r] = beta
         for j in range(r):
@@ -127,6 +131,29 @@ def log_determinant(variances: Array, k: int) -> float:
     for r in range(variances.shape[1]):
         total += math.log(variances[k, r])
     return total
+
+
+@compiled
+def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None:
+    """Make marginals and floors consistent after a variance was lifted.
+
+    A lifted variance also adds to every later variable that is regressed on
+    it. With the rows of ``B = T^-1``, the diagonal of the covariance is
+    ``sum(B[r]**2 * v)``, and row by row each ``v[r]`` gets its share of that.
+    """
+    n_features = variances.shape[1]
+    inverse = np.zeros((n_features, n_features))
+    for r in range(n_features):
+        inverse[r, r] = 1.0
+        for j in range(r):
+            for c in range(j + 1):
+                inverse[r, c] -= whiteners[k, r, j] * inverse[j, c]
+        explained = 0.0
+        for c in range(r):
+            explained += inverse[r, c] * inverse[r, c] * variances[k, c]
+        explained = min(explained, LARGEST * LARGEST)
+        variances[k, r] = max(variances[k, r], UNEXPLAINED * explained)
+        marginals[k, r] = explained + variances[k, r]
 
 
 @compiled
@@ -180,3 +207,4 @@ def mix(
     residuals(whiteners, variances, i, direction, residual)
     gain = share * (1.0 - share)
     shrink_and_add(whiteners, remainders, variances, marginals, i, residual, 1.0, gain, scratch)
+    settle(whiteners, variances, marginals, i)

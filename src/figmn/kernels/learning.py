@@ -15,11 +15,12 @@ from figmn.kernels.compiler import (
     compiled,
     inlined,
 )
-from figmn.kernels.factor import log_determinant, residuals, shrink_and_add
+from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
 
 _LOG_ZERO = 746.0  # exp(-746) is zero
+_LOG_NOTHING = 38.0  # exp(-38) is lost when added to one
 
 
 class State(NamedTuple):
@@ -92,11 +93,15 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
     variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
     masses, ages, moments = state.masses, state.ages, state.moments
     # Scratch: for each component the row's deviation from its mean, with
-    # missing entries at their expectation; residuals; distance; posterior.
+    # missing entries at their expectation; residuals; distance; posterior; and
+    # what of the log joint density does not depend on the row.
     deviations = np.empty((capacity, n_features))
     residual = np.empty((capacity, n_features))
     distances = np.empty(capacity)
     posteriors = np.empty(capacity)
+    priors = np.empty(capacity)
+    for k in range(size[0]):
+        priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
     scratch = np.empty(n_features)
     missing = np.empty(n_features, np.int64)
     systems = np.empty((capacity, n_features, n_features + 1))
@@ -114,12 +119,13 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             nearest = _expect(
                 points,
                 t,
+                weights[t],
                 n_components,
                 means,
                 whiteners,
                 variances,
-                log_dets,
                 masses,
+                priors,
                 deviations,
                 residual,
                 distances,
@@ -144,6 +150,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             _create(
                 points, t, weights[t], state, settings, deviations, posteriors, missing, n_missing
             )
+            priors[n_components] = math.log(weights[t]) - 0.5 * log_dets[n_components]
             continue
         for k in range(n_components):
             ages[k] += 1
@@ -168,13 +175,16 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             )
             log_dets[k] += math.log1p(gain / kept * distances[k]) - n_features * math.log1p(growth)
             if n_missing > 0:
-                _add_uncertainty(
+                lifted |= _add_uncertainty(
                     k, share, state, deviations, missing, n_missing, residual, systems, scratch
                 )
+            if lifted:
+                settle(whiteners, variances, marginals, k)
             if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
                 log_dets[k] = log_determinant(variances, k)
+            priors[k] = math.log(after) - 0.5 * log_dets[k]
         if settings.prune_mass > 0.0:
-            _prune(state, settings)
+            _prune(state, settings, priors)
     return n_points
 
 
@@ -182,12 +192,13 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
 def _expect(
     points: Array,
     t: int,
+    weight: float,
     n_components: int,
     means: Array,
     whiteners: Array,
     variances: Array,
-    log_dets: Array,
     masses: Array,
+    priors: Array,
     deviations: Array,
     residual: Array,
     distances: Array,
@@ -195,19 +206,20 @@ def _expect(
 ) -> float:
     """Posteriors of the components given a complete row, and the smallest distance.
 
-    The loop is that of ``residuals``, written out for speed, and stops early.
+    The loop is that of ``residuals``, written out, and it stops where a
+    component can no longer gain anything from the row: most do so after a few
+    variables, if a likely one comes first.
     """
+    first = _likely(points, t, n_components, means, variances, priors)
     nearest = np.inf
     largest = -np.inf
-    for k in range(n_components):
-        for i in range(points.shape[1]):
-            deviations[k, i] = points[t, i] - means[k, i]
-        prior = math.log(masses[k]) - 0.5 * log_dets[k]
-        # Beyond this distance the posterior is exactly zero, and the component
-        # is not the nearest: how far beyond does not matter.
-        limit = max(nearest, 2.0 * (prior - largest + _LOG_ZERO))
+    for turn in range(n_components):
+        k = first if turn == 0 else (0 if turn == first else turn)
+        margin = _LOG_NOTHING if weight <= masses[k] else _LOG_ZERO
+        limit = max(nearest, 2.0 * (priors[k] - largest + margin))
         distance = 0.0
         for r in range(points.shape[1]):
+            deviations[k, r] = points[t, r] - means[k, r]
             total = deviations[k, r]
             for j in range(r):
                 total += whiteners[k, r, j] * deviations[k, j]
@@ -215,14 +227,32 @@ def _expect(
             distance += total * total / variances[k, r]
             if distance > limit:
                 break
+        if distance > limit:
+            posteriors[k] = -np.inf
+            continue
         if not distance <= LARGEST_DISTANCE:
             distance = residuals(whiteners, variances, k, deviations, residual)
         distances[k] = distance
-        posteriors[k] = prior - 0.5 * distance
+        posteriors[k] = priors[k] - 0.5 * distance
         nearest = min(nearest, distance)
         largest = max(largest, posteriors[k])
     _normalise(posteriors, n_components, largest)
     return nearest
+
+
+@inlined
+def _likely(
+    points: Array, t: int, n_components: int, means: Array, variances: Array, priors: Array
+) -> int:
+    """A component that is likely, judged by the first variable alone."""
+    best = 0
+    highest = -np.inf
+    for k in range(n_components):
+        deviation = points[t, 0] - means[k, 0]
+        guess = priors[k] - 0.5 * deviation * deviation / variances[k, 0]
+        if guess > highest:
+            best, highest = k, guess
+    return best
 
 
 @compiled
@@ -340,17 +370,19 @@ def _add_uncertainty(
     residual: Array,
     systems: Array,
     scratch: Array,
-) -> None:
+) -> bool:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
-    The deviation is done with by now, so its row serves as scratch.
+    The deviation is done with by now, so its row serves as scratch. Returns
+    whether a variance had to be lifted to its floor.
     """
+    lifted = False
     for m in range(n_missing):
         spread(systems, k, missing, m, deviations)
         for i in range(scratch.shape[0]):
             state.marginals[k, i] += share * deviations[k, i] ** 2
         residuals(state.whiteners, state.variances, k, deviations, residual)
-        shrink_and_add(
+        lifted |= shrink_and_add(
             state.whiteners,
             state.remainders,
             state.variances,
@@ -361,16 +393,18 @@ def _add_uncertainty(
             share,
             scratch,
         )
+    return lifted
 
 
 @compiled
-def _prune(state: State, settings: Settings) -> None:
+def _prune(state: State, settings: Settings, priors: Array) -> None:
     """Remove old components of little mass, but never the last one."""
     k = 0
     while k < state.size[0]:
         spurious = state.ages[k] > settings.prune_age and state.masses[k] < settings.prune_mass
         if spurious and state.size[0] > 1:
             remove(k, state)
+            priors[k:-1] = priors[k + 1 :]
         else:
             k += 1
 
