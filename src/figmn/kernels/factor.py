@@ -134,6 +134,25 @@ def log_determinant(variances: Array, k: int) -> float:
 
 
 @compiled
+def invert(triangles: Array, out: Array) -> None:
+    """Write the inverses of unit lower triangular matrices, of shape (K, D, D).
+
+    Small triangular solves by BLAS may take a hundred times as long, when its
+    threads wait for a busy core.
+    """
+    n_matrices, n_features, _ = triangles.shape
+    for k in range(n_matrices):
+        for r in range(n_features):
+            for c in range(n_features):
+                out[k, r, c] = 1.0 if r == c else 0.0
+            for j in range(r):
+                factor = triangles[k, r, j]
+                if factor != 0.0:
+                    for c in range(j + 1):
+                        out[k, r, c] -= factor * out[k, j, c]
+
+
+@compiled
 def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None:
     """Make marginals and floors consistent after a variance was lifted.
 

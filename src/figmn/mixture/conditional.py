@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from figmn._typing import AnyArray, Array, Index
@@ -102,10 +101,6 @@ class Regression:
         )
         wanted_whiteners = np.ascontiguousarray(whiteners[:, split:, split:])
         wanted_variances = np.ascontiguousarray(variances[:, split:])
-        coefficients = [
-            solve_triangular(diagonal, -block, lower=True, unit_diagonal=True)
-            for diagonal, block in zip(wanted_whiteners, whiteners[:, split:, :split], strict=True)
-        ]
         means = state.means[:n_components]
         masses = state.masses[:n_components]
         return cls(
@@ -116,7 +111,7 @@ class Regression:
             known_variances=np.ascontiguousarray(variances[:, :split]),
             wanted_whiteners=wanted_whiteners,
             wanted_variances=wanted_variances,
-            coefficients=np.asarray(coefficients).reshape(n_components, len(wanted), split),
+            coefficients=-factors.inverses(wanted_whiteners) @ whiteners[:, split:, :split],
             covariances=factors.covariances(wanted_whiteners, wanted_variances),
         )
 

@@ -9,19 +9,21 @@ marginal is a slice once the kept variables come first.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from figmn._typing import Array, Index
+from figmn.kernels.factor import invert
 
 
 def covariance_roots(whiteners: Array, variances: Array) -> Array:
     """Lower triangular square roots of the covariances, of shape (K, D, D)."""
-    identity = np.eye(variances.shape[1])
-    roots = [
-        solve_triangular(whitener, identity, lower=True, unit_diagonal=True, check_finite=False)
-        for whitener in whiteners
-    ]
-    return np.asarray(roots).reshape(whiteners.shape) * np.sqrt(variances)[:, np.newaxis, :]
+    return inverses(whiteners) * np.sqrt(variances)[:, np.newaxis, :]
+
+
+def inverses(whiteners: Array) -> Array:
+    """Inverses of the whiteners, unit lower triangular too."""
+    inverse = np.empty(whiteners.shape)
+    invert(np.ascontiguousarray(whiteners), inverse)
+    return inverse
 
 
 def covariances(whiteners: Array, variances: Array) -> Array:
@@ -56,12 +58,7 @@ def factor(covariance_matrices: Array) -> tuple[Array, Array]:
     """
     roots = np.linalg.cholesky(covariance_matrices)
     diagonals = np.diagonal(roots, axis1=1, axis2=2)
-    identity = np.eye(roots.shape[1])
-    whiteners = [
-        solve_triangular(root / diagonal, identity, lower=True, unit_diagonal=True)
-        for root, diagonal in zip(roots, diagonals, strict=True)
-    ]
-    return np.asarray(whiteners).reshape(roots.shape), diagonals**2
+    return inverses(roots / diagonals[:, np.newaxis, :]), diagonals**2
 
 
 def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Array]:
