@@ -41,7 +41,7 @@ def evaluate(
     deviations = np.empty(means.shape)
     residual = np.empty(means.shape)
     missing = np.empty(n_features, np.int64)
-    systems = np.empty((means.shape[0], n_features, n_features + 1))
+    systems = np.empty((means.shape[0], n_features, n_features + 2))
     for t in range(n_points):
         n_missing = find_missing(points, t, missing)
         n_known = n_features - n_missing
@@ -111,7 +111,7 @@ def fill(
     deviations = np.empty(means.shape)
     residual = np.empty(means.shape)
     missing = np.empty(n_features, np.int64)
-    systems = np.empty((means.shape[0], n_features, n_features + 1))
+    systems = np.empty((means.shape[0], n_features, n_features + 2))
     for t in range(n_points):
         n_missing = find_missing(points, t, missing)
         for i in range(n_features):

@@ -12,6 +12,7 @@ from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
     SMALLEST_VARIANCE,
+    UNEXPLAINED,
     compiled,
     inlined,
 )
@@ -104,7 +105,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
         priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
     scratch = np.empty(n_features)
     missing = np.empty(n_features, np.int64)
-    systems = np.empty((capacity, n_features, n_features + 1))
+    systems = np.empty((capacity, n_features, n_features + 2))
     for t in range(start, n_points):
         n_missing = find_missing(points, t, missing)
         if weights[t] == 0.0 or n_missing == n_features:
@@ -173,6 +174,9 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             lifted = shrink_and_add(
                 whiteners, remainders, variances, marginals, k, residual, kept, gain, scratch
             )
+            # Where a variance grows beyond the digits of a number, so do the
+            # rounding errors of slopes on it, beyond what marginals tell.
+            lifted |= gain * distances[k] > kept / UNEXPLAINED
             log_dets[k] += math.log1p(gain / kept * distances[k]) - n_features * math.log1p(growth)
             if n_missing > 0:
                 lifted |= _add_uncertainty(

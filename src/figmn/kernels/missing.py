@@ -52,8 +52,10 @@ def complete(
         the residuals ``T e`` of the completed deviation, which are written.
     missing : int array of shape (D,)
         The missing positions stand in its first ``n_missing`` places.
-    systems : array of shape (K, D, D + 1)
-        Scratch. The upper triangle of entry ``k`` holds ``R`` on return.
+    systems : array of shape (K, D, D + 2)
+        Scratch. On return, the upper triangle of entry ``k`` holds ``R`` with
+        its columns divided by the last column: on their own scales, the
+        squares of a column's entries need not be numbers.
 
     Returns
     -------
@@ -71,17 +73,27 @@ def complete(
         for m in range(n_missing):
             systems[k, r, m] = whiteners[k, r, missing[m]] * scale
         systems[k, r, n_missing] = -residual[k, r] * scale
+    for m in range(n_missing):
+        unit = 0.0
+        for r in range(n_features):
+            unit = max(unit, abs(systems[k, r, m]))
+        for r in range(n_features):
+            systems[k, r, m] /= unit
+        systems[k, m, n_features + 1] = unit
     _triangularise(systems, k, n_features, n_missing)
     log_det = 0.0
     for m in range(n_missing - 1, -1, -1):
+        unit = systems[k, m, n_features + 1]
         total = systems[k, m, n_missing]
         for j in range(m + 1, n_missing):
             total -= systems[k, m, j] * deviations[k, missing[j]]
         value = total / systems[k, m, m]
-        if not abs(value) <= LARGEST:  # a known entry beyond all measure
-            value = -LARGEST if value < 0.0 else LARGEST
+        if not abs(value) <= LARGEST * unit:  # a known entry beyond all measure
+            value = -LARGEST * unit if value < 0.0 else LARGEST * unit
         deviations[k, missing[m]] = value
-        log_det += 2.0 * math.log(abs(systems[k, m, m]))
+        log_det += 2.0 * (math.log(abs(systems[k, m, m])) + math.log(unit))
+    for m in range(n_missing):
+        deviations[k, missing[m]] /= systems[k, m, n_features + 1]
     return residuals(whiteners, variances, k, deviations, residual), log_det
 
 
@@ -123,3 +135,5 @@ def spread(systems: Array, k: int, missing: IntArray, which: int, out: Array) ->
         for j in range(m + 1, which + 1):
             total -= systems[k, m, j] * out[k, missing[j]]
         out[k, missing[m]] = total / systems[k, m, m]
+    for m in range(which + 1):
+        out[k, missing[m]] /= systems[k, m, systems.shape[2] - 1]

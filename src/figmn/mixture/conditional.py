@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from figmn._typing import AnyArray, Array, Index
 from figmn.kernels.evaluation import evaluate
@@ -179,5 +178,6 @@ def evaluated(
 
 def normalised(log_joint: Array) -> Array:
     """Posteriors from joint log densities of shape (N, K)."""
-    posteriors: Array = np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+    posteriors = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
     return posteriors

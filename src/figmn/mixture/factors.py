@@ -27,8 +27,25 @@ def inverses(whiteners: Array) -> Array:
 
 
 def covariances(whiteners: Array, variances: Array) -> Array:
-    """Covariance matrices of shape (K, D, D), exactly symmetric."""
-    return _outer(covariance_roots(whiteners, variances))
+    """Covariance matrices of shape (K, D, D), exactly symmetric and positive definite."""
+    matrices = _outer(covariance_roots(whiteners, variances))
+    for matrix in matrices:
+        _make_definite(matrix)
+    return matrices
+
+
+def _make_definite(matrix: Array) -> None:
+    """Add rounding errors' worth to the diagonal, if rounding has left it indefinite.
+
+    The factors always stand for a positive definite matrix, but with several
+    variables that nearly follow from others, its entries may not.
+    """
+    scale = np.sqrt(np.diagonal(matrix))
+    try:
+        np.linalg.cholesky(matrix / scale / scale[:, np.newaxis])
+    except np.linalg.LinAlgError:
+        lift = 8.0 * len(matrix) * np.finfo(np.float64).eps
+        matrix[np.diag_indices_from(matrix)] *= 1.0 + lift
 
 
 def precisions(whiteners: Array, variances: Array) -> Array:
