@@ -88,7 +88,7 @@ MAGNITUDES = st.sampled_from([0.0, 1e-150, 1e-20, 1e-3, 1.0, 1e3, 1e20, 1e150])
 
 
 @st.composite
-def awkward_rows(draw):
+def awkward_rows(draw, magnitudes=MAGNITUDES):
     """Rows with duplicates, constants, collinear columns, few rows, all scales."""
     n_rows = draw(st.integers(1, 30))
     n_features = draw(st.integers(1, 6))
@@ -99,7 +99,7 @@ def awkward_rows(draw):
             elements=st.floats(-4.0, 4.0, allow_subnormal=False),
         )
     )
-    values *= draw(arrays(np.float64, n_features, elements=MAGNITUDES))
+    values *= draw(arrays(np.float64, n_features, elements=magnitudes))
     if n_features > 1 and draw(st.booleans()):
         values[:, -1] = values[:, 0]
     if draw(st.booleans()):
@@ -131,14 +131,31 @@ EXHAUSTIVE = settings(
 )
 
 
+def draw_weights(data, n_rows, weights):
+    return data.draw(arrays(np.float64, n_rows, elements=st.sampled_from(weights)))
+
+
+MODERATE = st.sampled_from([0.0, 1e-3, 1.0, 1e3])
+UPDATES = st.sampled_from(["exact", "paper"])
+
+
 @EXHAUSTIVE
-@given(awkward_rows(), awkward_settings(), st.sampled_from(["exact", "paper"]), st.data())
-def test_finite_input_makes_sound_models(rows, choices, update, data):
-    weights = data.draw(
-        arrays(
-            np.float64, len(rows), elements=st.sampled_from([0.0, 1e-100, 1e-3, 1.0, 1e6, 1e100])
-        )
-    )
+@given(awkward_rows(), awkward_settings(), UPDATES, st.data())
+def test_rows_of_all_scales_make_sound_models(rows, choices, update, data):
+    weights = draw_weights(data, len(rows), [0.0, 1e-3, 1.0, 1.0, 1e6])
+    check_soundness(rows, weights, choices, update)
+
+
+@EXHAUSTIVE
+@given(
+    awkward_rows(st.sampled_from([0.0, 1e-3, 1.0, 1e3])), awkward_settings(), UPDATES, st.data()
+)
+def test_weights_of_all_scales_make_sound_models(rows, choices, update, data):
+    weights = draw_weights(data, len(rows), [0.0, 1e-100, 1e-12, 1.0, 1e12, 1e100])
+    check_soundness(rows, weights, choices, update)
+
+
+def check_soundness(rows, weights, choices, update):
     mixture = Mixture(rows.shape[1], update=update, **choices).learn(rows, weights)
     if mixture.n_components == 0:
         assert not np.any((weights > 0.0) & ~np.isnan(rows).all(axis=1))
