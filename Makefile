@@ -22,7 +22,12 @@ $(VENV)/bench: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
-demo: $(VENV)/ready ## Stream the bundled data sets; tables, and a picture in output/
+# Numba does not notice when a kernel changes that another one calls.
+$(VENV)/kernels: $(VENV)/ready $(wildcard src/figmn/kernels/*.py)
+	find src -name '*.nb[ci]' -delete
+	touch $@
+
+demo: $(VENV)/kernels ## Stream the bundled data sets; tables, and a picture in output/
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: lint types unit ## Lint, types and all tests
@@ -34,17 +39,17 @@ lint: $(VENV)/ready ## Style
 types: $(VENV)/ready ## Types
 	$(BIN)/mypy
 
-unit: $(VENV)/ready ## Tests alone, e.g. make unit ARGS=tests/test_mixture.py
+unit: $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_mixture.py
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 format: $(VENV)/ready ## Put the code into the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/bench ## Speed, beside river and batch EM
+bench: $(VENV)/bench $(VENV)/kernels ## Speed, beside river and batch EM
 	$(BIN)/python benchmarks/speed.py $(ARGS)
 
-numerics: $(VENV)/ready ## Growth of rounding errors (about 10 minutes)
+numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)
 
 clean: ## Remove the environment and everything made

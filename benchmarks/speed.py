@@ -21,15 +21,38 @@ from threadpoolctl import threadpool_limits
 from figmn import IncrementalGaussianMixture, Mixture
 
 N_CLUSTERS = 10
-SETTINGS = {"scale": 1.5, "beta": 1e-50}
+# A new component's width, and a threshold under which clusters stay whole: what
+# one knows of well-separated clusters. They grow with the dimension, since a
+# young component has seen too few rows to know its shape.
+SETTINGS = {
+    2: {"scale": 1.5, "beta": 1e-6},
+    5: {"scale": 2.0, "beta": 1e-9},
+    10: {"scale": 3.0, "beta": 1e-12},
+    20: {"scale": 3.0, "beta": 1e-12},
+    50: {"scale": 4.0, "beta": 1e-15},
+}
 
 
-def clusters(n_rows: int, n_features: int, seed: int) -> np.ndarray:
-    """Rows of ten clusters, forty standard deviations apart along one direction."""
+def clusters(n_rows: int, n_features: int, seed: int, ratio: float) -> np.ndarray:
+    """Rows of ten well-separated, elongated clusters in random directions.
+
+    Each is ``ratio`` times as frequent as the one before.
+    """
+    shape = np.random.default_rng(99)
+    turns = np.linalg.qr(shape.normal(size=(N_CLUSTERS, n_features, n_features)))[0]
+    widths = np.exp(shape.uniform(np.log(0.3), np.log(3.0), (N_CLUSTERS, 1, n_features)))
+    side = 12.0 * N_CLUSTERS ** (1.0 / n_features)
+    centers: list[np.ndarray] = []
+    while len(centers) < N_CLUSTERS:
+        center = shape.uniform(-side, side, n_features)
+        if all(np.linalg.norm(center - other) > 14.0 for other in centers):
+            centers.append(center)
+        side *= 1.005
     rng = np.random.default_rng(seed)
-    centers = np.random.default_rng(99).normal(size=(N_CLUSTERS, n_features)) * 40.0
-    centers[:, 0] = 40.0 * np.arange(N_CLUSTERS)
-    return centers[rng.integers(N_CLUSTERS, size=n_rows)] + rng.normal(size=(n_rows, n_features))
+    frequencies = ratio ** np.arange(N_CLUSTERS)
+    which = rng.choice(N_CLUSTERS, size=n_rows, p=frequencies / frequencies.sum())
+    noise = rng.normal(size=(n_rows, n_features))
+    return np.array(centers)[which] + np.einsum("nij,nj->ni", (turns * widths)[which], noise)
 
 
 def best_seconds(action: Callable[[], object], repeats: int) -> float:
@@ -58,22 +81,26 @@ def as_dictionaries(rows: np.ndarray) -> list[dict[int, float]]:
     return [dict(enumerate(row.tolist())) for row in rows]
 
 
-def measure(n_features: int, n_rows: int) -> dict[str, float]:
-    """All figures for one dimension."""
-    train, test = clusters(n_rows, n_features, 0), clusters(5000, n_features, 1)
-    ours = IncrementalGaussianMixture(**SETTINGS).partial_fit(train)
+def measure(n_features: int, n_rows: int, ratio: float) -> dict[str, float]:
+    """All figures for one dimension and one kind of data."""
+    train, test = (
+        clusters(count, n_features, seed, ratio) for seed, count in enumerate((n_rows, 5000))
+    )
+    settings = SETTINGS[n_features]
+    ours = IncrementalGaussianMixture(**settings).partial_fit(train)
     ours_seconds = best_seconds(
-        lambda: IncrementalGaussianMixture(**SETTINGS).partial_fit(train), 5
+        lambda: IncrementalGaussianMixture(**settings).partial_fit(train), 7
     )
     batch = GaussianMixture(ours.n_components_, random_state=0)
-    batch_seconds = best_seconds(lambda: batch.fit(train), 1)
+    batch_seconds = best_seconds(lambda: batch.fit(train), 3)
     # Rows one by one, into models that have already learnt: the steady state.
-    mixture = Mixture(n_features, **SETTINGS).learn(train)
+    mixture = Mixture(n_features, **settings).learn(train)
     dictionaries = as_dictionaries(train[:1000])
     gaussian, precision = proba.MultivariateGaussian(), covariance.EmpiricalPrecision()
     clusterer = cluster.KMeans(n_clusters=N_CLUSTERS, seed=0)
     return {
         "D": n_features,
+        "ratio": ratio,
         "K": ours.n_components_,
         "chunk": n_rows / ours_seconds,
         "learn_one": per_row(mixture.learn_one, train[:2000]),
@@ -82,6 +109,7 @@ def measure(n_features: int, n_rows: int) -> dict[str, float]:
         "precision": per_row(precision.update, dictionaries, 1),
         "kmeans": per_row(clusterer.learn_one, dictionaries, 1),
         "batch": batch_seconds,
+        "iterations": batch.n_iter_,
         "faster": batch_seconds / ours_seconds,
         "likelihood": ours.score(test) - batch.score(test),
     }
@@ -89,6 +117,7 @@ def measure(n_features: int, n_rows: int) -> dict[str, float]:
 
 HEADINGS = {
     "D": ("D", "{:.0f}"),
+    "ratio": ("frequencies fall by", "{:.1f}"),
     "K": ("K", "{:.0f}"),
     "chunk": ("partial_fit, rows/s", "{:,.0f}"),
     "learn_one": ("learn_one, us", "{:.1f}"),
@@ -97,6 +126,7 @@ HEADINGS = {
     "precision": ("river EmpiricalPrecision, us", "{:.0f}"),
     "kmeans": ("river KMeans, us", "{:.0f}"),
     "batch": ("GaussianMixture.fit, s", "{:.2f}"),
+    "iterations": ("its iterations", "{:.0f}"),
     "faster": ("times faster than it", "{:.0f}"),
     "likelihood": ("held-out nats against it", "{:+.2f}"),
 }
@@ -146,14 +176,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000, help="rows to learn")
-    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 5, 10, 20, 50])
+    parser.add_argument(
+        "--dimensions", type=int, nargs="+", choices=SETTINGS, default=list(SETTINGS)
+    )
     options = parser.parse_args()
     start_up()
     results = []
     with threadpool_limits(limits=1):
         for n_features in options.dimensions:
-            print(f"measuring D = {n_features} ...", file=sys.stderr)
-            results.append(measure(n_features, options.rows))
+            for ratio in (1.0, 0.6):
+                print(f"measuring D = {n_features}, ratio {ratio} ...", file=sys.stderr)
+                results.append(measure(n_features, options.rows, ratio))
     print_table(results)
 
 
