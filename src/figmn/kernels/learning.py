@@ -408,7 +408,8 @@ def _prune(state: State, settings: Settings, priors: Array) -> None:
         spurious = state.ages[k] > settings.prune_age and state.masses[k] < settings.prune_mass
         if spurious and state.size[0] > 1:
             remove(k, state)
-            priors[k:-1] = priors[k + 1 :]
+            for j in range(k, state.size[0]):
+                priors[j] = priors[j + 1]
         else:
             k += 1
 

@@ -52,10 +52,12 @@ def scale_of(moments: Array, out: Array) -> None:
     failing these, one.
     """
     n_features = out.shape[0]
+    varied = False
     for i in range(n_features):
         deviation = math.sqrt(moments[2, i])
         out[i] = deviation if deviation > _ROUNDING * abs(moments[1, i]) else 0.0
-    if max(out) == 0.0:
+        varied |= out[i] > 0.0
+    if not varied:
         for i in range(n_features):
             out[i] = abs(moments[1, i])
     total = 0.0
