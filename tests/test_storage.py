@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from figmn import (
 )
 from helpers import clusters, random_mixture
 
+DATA = Path(__file__).parent / "data"
 ROWS = clusters(300, 3)
 MORE = clusters(200, 3, seed=1)
 LABELS = np.array(["red", "green", "blue"])[np.arange(300) % 3]
@@ -285,3 +287,27 @@ def test_a_later_version_is_named(content, tmp_path, monkeypatch):
 def test_a_missing_file_is_the_systems_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         figmn.load(tmp_path / "nothing")
+
+
+# -- Files of earlier versions -------------------------------------------------------
+
+
+def test_a_mixture_of_version_1_is_read():
+    """Written from these very parameters, by the first version of the format."""
+    mixture = figmn.load(DATA / "mixture-v1.figmn")
+    np.testing.assert_allclose(mixture.means, [[0.0, 1.0], [4.0, -2.0]])
+    covariances = [[[1.0, 0.5], [0.5, 2.0]], [[0.25, 0.0], [0.0, 9.0]]]
+    np.testing.assert_allclose(mixture.covariances, covariances, rtol=1e-12)
+    np.testing.assert_allclose(mixture.masses, [10.0, 30.0])
+    assert (mixture.delta, mixture.beta, mixture.max_components) == (0.5, 0.01, 7)
+    mixture.learn(MORE[:, :2])
+
+
+def test_a_classifier_of_version_1_is_read():
+    """It had learnt two rows, of the first and the last of three declared classes."""
+    model = figmn.load(DATA / "classifier-v1.figmn")
+    assert model.classes_.tolist() == ["left", "middle", "right"]
+    assert model.get_params()["scale"] == [1.0, 2.0]
+    assert model.predict([[0.0, 0.0], [8.0, 8.0]]).tolist() == ["left", "right"]
+    np.testing.assert_allclose(model.mixture_.means[:, :2], [[0.0, 0.0], [8.0, 8.0]])
+    model.partial_fit([[4.0, 4.0]], ["middle"])
