@@ -259,6 +259,10 @@ def test_forged_files_are_refused(name, content, tmp_path):
 
 ESTIMATOR_FORGERIES = {
     "method replaced": lambda d, a: set_item(d["settings"]["learnt"], "predict", 1),
+    "private method replaced": lambda d, a: set_item(d["settings"]["learnt"], "_fitted", 1),
+    "columns that are not there": lambda d, a: set_item(
+        d["settings"]["learnt"], "n_features_in_", 99
+    ),
     "dunder": lambda d, a: set_item(d["settings"]["learnt"], "__class__", 1),
     "unknown parameter": lambda d, a: set_item(d["settings"]["parameters"], "x", 1),
     "bad dtype": lambda d, a: set_item(

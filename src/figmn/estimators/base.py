@@ -190,8 +190,10 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         parameters = {k: storage.from_plain(v) for k, v in settings["parameters"].items()}
         estimator = cls(**parameters)
         for name, value in settings["learnt"].items():
-            if not (name.endswith("_") or name.startswith("_")) or name.startswith("__"):
+            if hasattr(cls, name) or not (name.endswith("_") or name.startswith("_")):
                 raise ValueError(f"{name!r} is not a learnt attribute")
             setattr(estimator, name, storage.from_plain(value))
         estimator.mixture_ = Mixture._unpack(settings["mixture"], arrays)
+        if not 1 <= estimator.n_features_in_ <= estimator.mixture_.n_features:
+            raise ValueError("the number of columns does not match the mixture")
         return estimator

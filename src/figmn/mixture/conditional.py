@@ -178,6 +178,6 @@ def evaluated(
 
 def normalised(log_joint: Array) -> Array:
     """Posteriors from joint log densities of shape (N, K)."""
-    posteriors = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     posteriors /= posteriors.sum(axis=1, keepdims=True)
     return posteriors
