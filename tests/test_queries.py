@@ -73,6 +73,21 @@ def test_log_density_is_that_of_scipy_with_and_without_gaps():
     )
 
 
+@pytest.mark.parametrize("n_features", [15, 16, 40])
+@pytest.mark.parametrize("n_rows", [31, 32, 1100])
+def test_matrix_products_and_the_loop_agree(n_features, n_rows):
+    mixture = random_mixture(3, n_features, seed=2)
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_features)) * 3.0
+    rows[5, 3] = np.nan
+    together = mixture.log_density(rows)
+    one_by_one = np.concatenate([mixture.log_density(row[np.newaxis]) for row in rows])
+    assert_allclose(together, one_by_one, rtol=1e-10)
+    sample = slice(0, 20)
+    assert_allclose(together[sample], direct_log_density(mixture, rows[sample]), rtol=1e-9)
+    far = np.full((40, n_features), 1e150)
+    assert np.all(np.isfinite(mixture.log_density(far)))
+
+
 def test_posteriors_and_assignments_belong_together():
     mixture = random_mixture(4, 3, seed=2)
     rows = np.random.default_rng(0).normal(size=(200, 3)) * 4.0

@@ -2,6 +2,7 @@
 
 ====================  =======================================================
 ``mixture``           :class:`Mixture`: learn, density, condition, sample ...
+``density``           distances and densities of rows
 ``conditional``       :class:`Conditional`: what known values say of others
 ``factors``           covariances, precisions and reordering, from the factors
 ``state``             making, growing and changing the arrays of the state

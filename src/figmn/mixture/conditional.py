@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.kernels.evaluation import evaluate
 from figmn.kernels.learning import State
 from figmn.mixture import factors
+from figmn.mixture.density import evaluated, normalised
 
 
 @dataclass(frozen=True)
@@ -159,25 +159,3 @@ def predict_by_pattern(
         np.concatenate([part.means for _, part in parts])[order],
         np.concatenate([np.repeat(p.covariances[np.newaxis], len(i), 0) for i, p in parts])[order],
     )
-
-
-def evaluated(
-    rows: Array,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    log_dets: Array,
-    weights: Array,
-) -> tuple[Array, Array]:
-    """Squared distances and joint log densities of rows, each of shape (N, K)."""
-    distances = np.empty((len(rows), len(means)))
-    log_joint = np.empty_like(distances)
-    evaluate(rows, means, whiteners, variances, log_dets, np.log(weights), distances, log_joint)
-    return distances, log_joint
-
-
-def normalised(log_joint: Array) -> Array:
-    """Posteriors from joint log densities of shape (N, K)."""
-    posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
-    posteriors /= posteriors.sum(axis=1, keepdims=True)
-    return posteriors

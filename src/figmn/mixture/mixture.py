@@ -17,13 +17,8 @@ from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings, State
 from figmn.mixture import factors, packing, validation
 from figmn.mixture import state as states
-from figmn.mixture.conditional import (
-    Conditional,
-    Regression,
-    evaluated,
-    normalised,
-    predict_by_pattern,
-)
+from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
+from figmn.mixture.density import evaluated, normalised
 from figmn.mixture.scale import moments_of, suggested_scale, total_scale
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
