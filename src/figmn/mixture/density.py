@@ -39,7 +39,7 @@ def evaluated(
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
     log_weights = np.log(weights)
-    complete: AnyArray = ~np.isnan(rows).any(axis=1)
+    complete: AnyArray = np.asarray(~np.isnan(rows).any(axis=1))
     if rows.shape[1] < _LEAST_FEATURES or complete.sum() < _LEAST_ROWS:
         complete = np.zeros(len(rows), dtype=bool)
     if complete.any():
