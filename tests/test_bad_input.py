@@ -177,6 +177,7 @@ def test_an_unfitted_estimator_says_so(estimator):
         ({"delta": 0.0}, "delta"),
         ({"delta": "wide"}, "delta"),
         ({"delta": np.nan}, "delta"),
+        ({"delta": 10**400}, "delta"),
         ({"beta": -0.1}, "beta"),
         ({"beta": 1.5}, "beta"),
         ({"scale": [1.0, 2.0]}, "scale"),
@@ -237,6 +238,7 @@ def test_bad_variables_are_refused(known, wanted, match):
         (([[0.0, 0.0]], [np.eye(3)]), "shape"),
         (([[np.nan, 0.0]], [np.eye(2)]), "NaN"),
         (([[0.0, 0.0]], [np.eye(2)], [0.0]), "positive"),
+        (([[0.0], [1.0]], [np.eye(1)] * 2, [1e-300, 1.0]), "too much"),
         (([[0.0, 0.0]], [np.eye(2)], [1.0, 1.0]), "weight"),
     ],
 )
@@ -248,10 +250,20 @@ def test_bad_parameters_are_refused(arguments, match):
 def test_merging_what_does_not_exist_is_refused():
     mixture = random_mixture(2, 2)
     before = everything(mixture)
-    for pair in ((0, 2), (0, 0)):
+    for pair in ((0, 2), (0, 0), (-1, 0)):
         with pytest.raises(ValueError, match="merge"):
             mixture.merge(*pair)
     assert everything(mixture) == before
+
+
+def test_an_error_behind_a_new_class_changes_nothing():
+    model = learnt("open classifier")
+    before = everything(model)
+    rows = ROWS[:3].copy()
+    rows[2, 0] = 1e200
+    with pytest.raises(ValueError, match="rescale"):
+        model.partial_fit(rows, [0, 5, 6])
+    assert everything(model) == before
 
 
 # -- Labels and targets ----------------------------------------------------------
@@ -276,11 +288,17 @@ def test_mismatched_classes_are_refused(labels, classes, match):
     assert everything(model) == before
 
 
-def test_labels_of_different_kinds_are_refused():
+@pytest.mark.parametrize(
+    "labels", [np.array(["a", 1], dtype=object), ["a", "b"], ["0", "1"], [True, False], [None, 1]]
+)
+def test_labels_of_different_kinds_are_refused(labels):
     model = learnt("open classifier")
     before = everything(model)
     with pytest.raises((ValueError, TypeError)):
-        model.partial_fit(ROWS[:2], np.array(["a", 1], dtype=object))
+        model.partial_fit(ROWS[:2], labels)
+    assert everything(model) == before
+    with pytest.raises((ValueError, TypeError)):
+        model.partial_fit(ROWS[:2], [0, 1], classes=["a", "b"])
     assert everything(model) == before
 
 

@@ -101,6 +101,17 @@ def test_sensor_ranges_set_the_scale(cls):
     assert_allclose(variances[:3], [1.0, 4.0, 9.0])
 
 
+def test_parameters_may_change_between_chunks():
+    model = IncrementalGaussianMixture(scale=1.0, beta=0.0).partial_fit(ROWS[:100])
+    assert model.n_components_ == 1
+    model.set_params(beta=0.9, max_components=5).partial_fit(ROWS[100:])
+    assert model.n_components_ == 5
+    before = model.mixture_.means
+    with pytest.raises(ValueError, match="beta"):
+        model.set_params(beta=7.0).partial_fit(ROWS)
+    assert np.array_equal(model.mixture_.means, before)
+
+
 # -- Density -------------------------------------------------------------------------
 
 
@@ -189,6 +200,29 @@ def test_classes_may_appear_later():
             assert model.predict_proba(X).shape == (150, 2)
     assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     assert model.score(X, labels) > 0.9
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 600])
+def test_classes_that_appear_later_do_so_at_their_first_row(size):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(c * 1.5, 1.0, (100, 3)) for c in range(6)])
+    X[::9, 1] = np.nan
+    y = np.repeat(["d", "b", "f", "a", "e", "c"], 100)
+    whole, chunked = MixtureClassifier().partial_fit(X, y), MixtureClassifier()
+    for start in range(0, 600, size):
+        chunked.partial_fit(X[start : start + size], y[start : start + size])
+    assert chunked.classes_.tolist() == whole.classes_.tolist() == list("abcdef")
+    assert np.array_equal(chunked.mixture_.means, whole.mixture_.means)
+    assert np.array_equal(chunked.predict_proba(X), whole.predict_proba(X))
+
+
+def test_classes_may_be_declared_after_the_first_call():
+    X, y = load_iris(return_X_y=True)
+    model = MixtureClassifier().partial_fit(X[:60], y[:60])
+    model.partial_fit(X[60:80], y[60:80], classes=[0, 1, 2, 3])
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="not declared"):
+        model.partial_fit(X[:1], [7])
 
 
 def test_a_declared_class_may_never_occur():

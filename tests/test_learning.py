@@ -78,7 +78,7 @@ def test_a_novel_row_at_the_bound_updates():
     assert np.any(bounded.means[:, 1] > 1.0)
 
 
-def test_pruning_removes_the_old_and_light_but_never_the_last():
+def test_pruning_removes_the_old_and_light_but_never_the_heaviest():
     rows = np.vstack(
         [np.zeros((1, 2)), [[99.0, 99.0]], np.random.default_rng(0).normal(size=(40, 2))]
     )
@@ -89,6 +89,43 @@ def test_pruning_removes_the_old_and_light_but_never_the_last():
     assert_allclose(pruned.means, kept.means[:1])
     light = Mixture(2, scale=1.0, beta=0.0, prune_age=1, prune_mass=1e6).learn(rows)
     assert light.n_components == 1
+    two = np.array([[0.0]] * 40 + [[9.0]] * 2)
+    kept = Mixture(1, scale=0.1, prune_mass=50.0).learn(two)
+    assert_allclose(kept.means, [[0.0]])
+
+
+def test_settings_are_fixed_but_for_reconfiguring():
+    mixture = Mixture(1, scale=1.0, beta=0.0).learn([[0.0], [9.0]])
+    with pytest.raises(AttributeError):
+        mixture.choices.beta = 0.5
+    assert mixture.reconfigure(beta=0.5).learn([[99.0]]).n_components == 2
+
+
+def test_a_given_center_stands_in_for_what_was_never_seen():
+    for scale in (None, 1.0):
+        mixture = Mixture(2, center=[5.0, 6.0], scale=scale).learn([[1.0, np.nan]])
+        assert_allclose(mixture.means, [[1.0, 6.0]])
+
+
+def test_arrays_that_are_given_are_not_shared():
+    scale = np.ones(2)
+    mixture = Mixture(2, scale=scale)
+    scale[:] = 100.0
+    mixture.learn([[0.0, 0.0]])
+    assert_allclose(mixture.covariances[0], np.eye(2))
+    answer = mixture.infer([[0.0]], [0])
+    answer.covariances[:] = 0.0
+    assert mixture.infer([[0.0]], [0]).std() > 0.9
+
+
+def test_masked_arrays_and_frames_with_na():
+    pandas = pytest.importorskip("pandas")
+    rows = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]])
+    masked = np.ma.masked_invalid(rows)
+    frame = pandas.DataFrame(rows).convert_dtypes()
+    plain = Mixture(2).learn(rows)
+    for given in (masked, frame):
+        assert fingerprint(Mixture(2).learn(given)) == fingerprint(plain)
 
 
 # -- Missing entries -----------------------------------------------------------

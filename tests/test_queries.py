@@ -214,6 +214,21 @@ def test_given_parameters_come_back():
     assert_allclose(np.diag(mixture.covariances[-1]), total, rtol=1e-9)
 
 
+def test_rounding_does_not_make_covariances_asymmetric():
+    turn = np.kron(np.eye(3), [[0.6, -0.8], [0.8, 0.6]])
+    covariance = turn @ (1.37 * np.eye(6)) @ turn.T
+    mixture = Mixture.from_parameters(np.zeros((1, 6)), [covariance])
+    assert_allclose(mixture.covariances[0], 1.37 * np.eye(6), atol=1e-12)
+
+
+def test_answers_are_kept_for_few_sets_of_variables_only():
+    mixture = random_mixture(2, 8)
+    rows = np.random.default_rng(0).normal(size=(200, 7))
+    rows[np.random.default_rng(1).random(rows.shape) < 0.4] = np.nan
+    mixture.infer(rows, range(7))
+    assert len(mixture._answers) <= 16
+
+
 def test_answers_follow_learning():
     mixture = random_mixture(2, 3, seed=1)
     before = mixture.infer([[0.0, 0.0]], [0, 1]).mean()

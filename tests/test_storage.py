@@ -126,6 +126,24 @@ def test_labels_of_every_kind_are_kept(labels, tmp_path):
     assert returned.classes_.dtype == model.classes_.dtype
 
 
+def test_what_users_set_on_an_estimator_does_not_stand_in_the_way(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    imputer = MixtureImputer(scale=pandas.Series([1.0, 2.0, 3.0])).fit(ROWS)
+    imputer.set_output(transform="pandas")
+    imputer.remark = object()
+    returned = through_file(imputer, tmp_path)
+    assert isinstance(returned.transform(ROWS), pandas.DataFrame)
+    assert not hasattr(returned, "remark")
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    MODELS["mixture"].save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert figmn.load(tmp_path / "real").n_components == MODELS["mixture"].n_components
+
+
 def test_other_tools_can_read_the_arrays(tmp_path):
     mixture = MODELS["mixture"]
     mixture.save(tmp_path / "model.safetensors")
@@ -248,6 +266,8 @@ FORGERIES = {
     "too many components": lambda d, a: a["size"].fill(10**12),
     "wrong shape": lambda d, a: set_item(a, "masses", np.ones(5)),
     "wrong type": lambda d, a: set_item(a, "means", a["means"].astype(np.int64)),
+    "mean out of range": lambda d, a: a["means"].fill(1e300),
+    "number out of range": lambda d, a: set_item(d["settings"], "delta", 10**400),
     "no axes": lambda d, a: set_item(a, "means", np.array(1.0)),
 }
 
@@ -262,6 +282,12 @@ ESTIMATOR_FORGERIES = {
     "private method replaced": lambda d, a: set_item(d["settings"]["learnt"], "_fitted", 1),
     "columns that are not there": lambda d, a: set_item(
         d["settings"]["learnt"], "n_features_in_", 99
+    ),
+    "classes missing": lambda d, a: d["settings"]["learnt"].pop("classes_"),
+    "columns of the mixture that are not there": lambda d, a: set_item(
+        d["settings"]["learnt"],
+        "_columns",
+        {"dtype": "<i8", "shape": [3], "items": [0, 1, 10**40]},
     ),
     "dunder": lambda d, a: set_item(d["settings"]["learnt"], "__class__", 1),
     "unknown parameter": lambda d, a: set_item(d["settings"]["parameters"], "x", 1),
@@ -303,7 +329,8 @@ def test_a_mixture_of_version_1_is_read():
     covariances = [[[1.0, 0.5], [0.5, 2.0]], [[0.25, 0.0], [0.0, 9.0]]]
     np.testing.assert_allclose(mixture.covariances, covariances, rtol=1e-12)
     np.testing.assert_allclose(mixture.masses, [10.0, 30.0])
-    assert (mixture.delta, mixture.beta, mixture.max_components) == (0.5, 0.01, 7)
+    choices = mixture.choices
+    assert (choices.delta, choices.beta, choices.max_components) == (0.5, 0.01, 7)
     mixture.learn(MORE[:, :2])
 
 

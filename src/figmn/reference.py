@@ -93,8 +93,7 @@ class IGMN:
 
     def _prune(self) -> None:
         spurious = (self.ages > self.prune_age) & (self.masses < self.prune_mass)
-        if spurious.all():
-            spurious[-1] = False
+        spurious[np.argmax(self.masses)] = False
         for name in ("means", "covariances", "masses", "ages"):
             setattr(self, name, getattr(self, name)[~spurious])
 

@@ -15,7 +15,7 @@ import importlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -78,21 +78,17 @@ def save(model: Storable, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"A {name} cannot be kept in a model file: pickle it instead.")
     description = {"class": name, "settings": settings}
     content = _encode(json.dumps(description, allow_nan=False), arrays)
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = Path(os.path.realpath(path))  # through a link, to what it points to
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes a private file: give it the permissions of a usual one.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
 
 
@@ -134,7 +130,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return cls._unpack(description["settings"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise ModelFileError(
             f"{os.fspath(path)!r} cannot be loaded: its content is not consistent ({error})."
         ) from None
@@ -217,13 +213,16 @@ def _digest(header: dict[str, Any], data: bytes) -> str:
 
 def to_plain(value: Any, name: str) -> Any:
     """A setting or an array of labels as JSON values; raises TypeError for others."""
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        value = np.asarray(value)
         items = [to_plain(item, name) for item in value.ravel().tolist()]
         return {"dtype": value.dtype.str, "shape": list(value.shape), "items": items}
     if isinstance(value, np.generic):
         return to_plain(value.item(), name)
     if isinstance(value, list | tuple):
         return [to_plain(item, name) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: to_plain(item, name) for key, item in value.items()}}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -238,6 +237,8 @@ def from_plain(value: Any) -> Any:
     """Inverse of :func:`to_plain`, but for tuples, which come back as lists."""
     if isinstance(value, dict) and set(value) == {"float"}:
         return float(value["float"])
+    if isinstance(value, dict) and set(value) == {"dict"}:
+        return {key: from_plain(item) for key, item in value["dict"].items()}
     if isinstance(value, dict):
         items: Callable[..., Any] = np.empty
         array = items(len(value["items"]), dtype=np.dtype(value["dtype"]))

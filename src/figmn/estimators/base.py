@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+import warnings
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from figmn import storage
-from figmn._typing import Array, ArrayLike
-from figmn.mixture import Mixture
+from figmn._typing import Array, ArrayLike, Index
+from figmn.mixture import Conditional, Mixture
 from figmn.mixture.scale import moments_of, suggested_scale
-from figmn.mixture.validation import as_weights, check_range
+from figmn.mixture.validation import as_rows, as_weights
 
 _PARAMETERS = """delta : float, default=1.0
         Width of a new component, in standard deviations of the columns.
@@ -23,12 +25,17 @@ _PARAMETERS = """delta : float, default=1.0
     scale : array-like, float or None, default=None
         Standard deviations of the columns, such as sensor ranges. With None
         ``fit`` takes them from its data, and ``partial_fit`` estimates them
-        as the stream runs.
+        as the stream runs. Unlike the other parameters, it cannot be changed
+        between calls of ``partial_fit``.
     max_components : int or None, default=None
         Hard bound. At the bound a novel row updates the existing components.
     prune_age, prune_mass : int and float, default=0
         Components that have seen more than ``prune_age`` updates and hold a
         mass below ``prune_mass`` are removed."""
+
+
+_BLOCK = 512  # rows to predict at a time
+_MIXTURE_SETTINGS = ("delta", "beta", "max_components", "prune_age", "prune_mass")
 
 
 class _Unchanged:
@@ -52,6 +59,9 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     mixture_: Mixture
     n_features_in_: int
+
+    _kept: ClassVar[tuple[str, ...]] = ("_sklearn_output_config",)
+    """Private attributes that a file keeps."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -86,21 +96,16 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- For the subclasses --------------------------------------------------
 
+    def _mixture_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _MIXTURE_SETTINGS}
+
     def _new_mixture(self, n_features: int, **settings: Any) -> Mixture:
-        return Mixture(
-            n_features,
-            delta=self.delta,
-            beta=self.beta,
-            max_components=self.max_components,
-            prune_age=self.prune_age,
-            prune_mass=self.prune_mass,
-            **settings,
-        )
+        return Mixture(n_features, **self._mixture_settings(), **settings)
 
     def _fit_mixture(self, rows: Array, sample_weight: ArrayLike | None, scale: Any) -> Mixture:
         """A new mixture that has learnt the rows at the scale they show as a whole."""
         weights = as_weights(sample_weight, len(rows))
-        check_range(rows, "X")
+        rows = as_rows(rows, rows.shape[1])
         moments = moments_of(rows, weights)
         mixture = self._new_mixture(
             rows.shape[1],
@@ -118,8 +123,30 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         self, rows: Array, sample_weight: ArrayLike | None, scale: Any, *, first: bool
     ) -> None:
         """Learn rows, on top of what was learnt unless they are the first."""
-        mixture = self._new_mixture(rows.shape[1], scale=scale) if first else self.mixture_
-        self.mixture_ = mixture.learn(rows, sample_weight)
+        if first:
+            self.mixture_ = self._new_mixture(rows.shape[1], scale=scale)
+        rows = as_rows(rows, rows.shape[1])
+        weights = as_weights(sample_weight, len(rows))
+        # Nothing can fail from here on but a parameter that was set wrongly.
+        choices, mixture = self.mixture_.choices, self.mixture_
+        if any(getattr(choices, name) != getattr(self, name) for name in _MIXTURE_SETTINGS):
+            mixture.reconfigure(**self._mixture_settings())
+        mixture.learn(rows, weights)
+
+    def _conditionals(self, X: Any, targets: Index) -> Iterator[Conditional]:
+        """Distributions of targets, numbered after the columns of X, for blocks of rows.
+
+        Rows with different gaps have covariances of their own: in blocks, so
+        that these need not all be held at once.
+        """
+        rows = self._validated(X)
+        n_features = self.n_features_in_
+        for start in range(0, len(rows), _BLOCK):
+            yield self.mixture_.infer(
+                rows[start : start + _BLOCK],
+                known=np.arange(n_features),
+                wanted=n_features + targets,
+            )
 
     def _validated(self, X: Any, *, reset: bool = False) -> Array:
         """Rows as float64, with NaN allowed; the names and number of columns are checked."""
@@ -177,23 +204,36 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings, arrays = self.mixture_._pack()
         parameters = self.get_params(deep=False)
-        learnt = {name: value for name, value in vars(self).items() if name not in parameters}
-        del learnt["mixture_"]
+        learnt = [name for name in vars(self) if self._is_kept(name)]
         return {
             "mixture": settings,
             "parameters": {name: storage.to_plain(parameters[name], name) for name in parameters},
-            "learnt": {name: storage.to_plain(learnt[name], name) for name in learnt},
+            "learnt": {name: storage.to_plain(getattr(self, name), name) for name in learnt},
         }, arrays
+
+    @classmethod
+    def _is_kept(cls, name: str) -> bool:
+        """Whether an attribute goes into a file, beside the parameters and the mixture."""
+        public = name.endswith("_") and not name.startswith("_") and name != "mixture_"
+        return (public or name in cls._kept) and not hasattr(cls, name)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
         parameters = {k: storage.from_plain(v) for k, v in settings["parameters"].items()}
         estimator = cls(**parameters)
         for name, value in settings["learnt"].items():
-            if hasattr(cls, name) or not (name.endswith("_") or name.startswith("_")):
+            if not cls._is_kept(name):
                 raise ValueError(f"{name!r} is not a learnt attribute")
             setattr(estimator, name, storage.from_plain(value))
         estimator.mixture_ = Mixture._unpack(settings["mixture"], arrays)
         if not 1 <= estimator.n_features_in_ <= estimator.mixture_.n_features:
             raise ValueError("the number of columns does not match the mixture")
+        if estimator.n_components_ > 0:
+            estimator._try_out()
         return estimator
+
+    def _try_out(self) -> None:
+        """Answer a question, so that attributes which do not fit together show now."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a row without column names
+            self.predict(np.full((1, self.n_features_in_), np.nan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from figmn._typing import AnyArray, Array, ArrayLike, Index
 from figmn.estimators.base import MixtureEstimator
-from figmn.mixture.validation import as_scale
+from figmn.mixture.validation import as_scale, as_weights, check_range
 
 
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc]
@@ -30,8 +31,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     Attributes
     ----------
     mixture_ : figmn.Mixture
-        Over the columns of X, then an indicator a class, in order of first
-        appearance.
+        Over the columns of X, then an indicator a class: those that were
+        declared or known to ``fit``, sorted, then others as they appeared.
     classes_ : array of shape (C,)
         Class labels, sorted.
     n_components_ : int
@@ -50,6 +51,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     """
 
     classes_: AnyArray
+    _kept = ("_columns", "_declared")
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.
@@ -83,22 +85,27 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         y : array-like of shape (N,)
         classes : array-like of shape (C,) or None
             All the labels that may occur. If they are never given, classes may
-            appear at any time, and take their place in ``classes_``.
+            appear at any time, and take their place in ``classes_``: a class is
+            part of the model from its first row on.
         sample_weight : array-like of shape (N,) or None
         """
         with self._unchanged_on_error():
             first = not self._is_fitted()
             rows, labels = self._labelled(X, y, reset=first)
+            # Everything is checked before the first stretch of rows is learnt.
+            check_range(rows, "X")
+            weights = as_weights(sample_weight, len(rows))
             if first:
-                declared = classes is not None
-                self._declare(_distinct(np.asarray(classes) if declared else labels), declared)
-            elif classes is not None:
-                self._compare(_distinct(np.asarray(classes)))
-            unseen = np.setdiff1d(_distinct(labels), self.classes_)
-            if len(unseen):
-                self._extend(unseen)
-            joint = np.hstack([rows, self._indicators(labels)])
-            self._learn_more(joint, sample_weight, self._joint_scale(), first=first)
+                known = _distinct(np.asarray(labels[:1] if classes is None else classes))
+                self._declare(known, declared=classes is not None)
+            self._require_kind(labels)
+            if not first:
+                self._heed(classes)
+            for start, stop in self._segments(labels):
+                self._extend(_distinct(labels[start : start + 1]))
+                joint = np.hstack([rows[start:stop], self._indicators(labels[start:stop])])
+                self._learn_more(joint, weights[start:stop], self._joint_scale(), first=first)
+                first = False
         return self
 
     def predict_proba(self, X: Any) -> Array:
@@ -108,19 +115,17 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         taken as zero, divided by their sum.
         """
         mixture = self._fitted()
-        n_features = self.n_features_in_
-        answer = mixture.infer(
-            self._validated(X),
-            known=np.arange(n_features),
-            wanted=n_features + self._columns,
-        )
-        means = np.maximum(answer.mean(), 0.0)
+        parts = [
+            (answer.mean(), answer.weights) for answer in self._conditionals(X, self._columns)
+        ]
+        means: Array = np.maximum(np.concatenate([mean for mean, _ in parts]), 0.0)
         # Far from all data a linear extrapolation may leave nothing above
         # zero: the components' own shares of the classes stand in.
         lost = means.sum(axis=1) <= 0.0
         if lost.any():
-            shares = np.maximum(mixture.means[:, n_features + self._columns], 0.0)
-            means[lost] = answer.weights[lost] @ shares + np.finfo(float).tiny
+            shares = np.maximum(mixture.means[:, self.n_features_in_ + self._columns], 0.0)
+            weights = np.concatenate([weight for _, weight in parts])
+            means[lost] = weights[lost] @ shares + np.finfo(float).tiny
         means /= means.max(axis=1, keepdims=True)
         probabilities: Array = means / means.sum(axis=1, keepdims=True)
         return probabilities
@@ -137,6 +142,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         self._require_targets(y)
         rows = self._validated(X, reset=reset)
         labels: AnyArray = column_or_1d(y, warn=True)
+        if labels.dtype == object and any(label is None for label in labels):
+            raise ValueError("y contains None: leave out rows without a label.")
         assert_all_finite(labels, input_name="y")
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
@@ -147,27 +154,56 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         self._declared = declared
         self._columns = np.arange(len(classes))
 
-    def _compare(self, classes: AnyArray) -> None:
-        if not np.array_equal(classes, self.classes_):
+    def _require_kind(self, labels: AnyArray) -> None:
+        """Reject labels that cannot be sorted among those so far."""
+        kinds = {_kind(self.classes_), _kind(labels)}
+        if len(kinds) > 1:
             raise ValueError(
-                f"classes={classes.tolist()} differ from those so far, "
-                f"{self.classes_.tolist()}: give the same ones again, or none."
+                f"Labels of different kinds, {' and '.join(sorted(kinds))}, cannot be sorted: "
+                "use the same kind in all calls."
             )
 
-    def _extend(self, unseen: AnyArray) -> None:
-        """Make room for labels that appear for the first time."""
-        if self._declared:
+    def _heed(self, classes: ArrayLike | None) -> None:
+        """Take in the classes that a later call names."""
+        if classes is None:
+            return
+        named = _distinct(np.asarray(classes))
+        self._require_kind(named)
+        missing = np.setdiff1d(self.classes_, named)
+        if len(missing) or (self._declared and len(named) != len(self.classes_)):
+            raise ValueError(
+                f"classes={named.tolist()} differ from those so far, "
+                f"{self.classes_.tolist()}: give the same ones again, or none."
+            )
+        self._extend(named)
+        self._declared = True
+
+    def _segments(self, labels: AnyArray) -> list[tuple[int, int]]:
+        """Stretches of rows that each begin where a label first appears.
+
+        A class is there from its first row on, wherever chunks begin.
+        """
+        unseen = np.setdiff1d(_distinct(labels), self.classes_)
+        if len(unseen) and self._declared:
             raise ValueError(
                 f"y holds labels that were not declared: {unseen.tolist()}. Name all labels in "
                 "classes at the first call, or give no classes, to let them appear in time."
             )
+        first_rows = [int(np.argmax(labels == label)) for label in unseen]
+        bounds = sorted({0, *first_rows, len(labels)})
+        return list(pairwise(bounds))
+
+    def _extend(self, classes: AnyArray) -> None:
+        """Make room for labels that appear for the first time."""
+        unseen = np.setdiff1d(classes, self.classes_)
+        if len(unseen) == 0:
+            return
         joined = _distinct(np.concatenate([self.classes_, unseen]))
         columns = np.empty(len(joined), dtype=np.intp)
         columns[np.searchsorted(joined, self.classes_)] = self._columns
         columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
-        self.mixture_ = self.mixture_.copy().add_variables(
-            len(unseen), _indicator_scale(len(joined))
-        )
+        scale = _indicator_scale(len(joined))
+        self.mixture_ = self.mixture_.copy().add_variables(len(unseen), scale)
         self.classes_, self._columns = joined, columns
 
     def _indicators(self, labels: AnyArray) -> Array:
@@ -191,6 +227,16 @@ def _distinct(labels: AnyArray) -> AnyArray:
             "Labels of different kinds cannot be sorted: use numbers or strings, not both."
         ) from None
     return distinct
+
+
+def _kind(labels: AnyArray) -> str:
+    """What labels are: text, numbers or booleans."""
+    kinds = {"U": "text", "S": "text", "b": "booleans", "i": "numbers", "u": "numbers"}
+    if labels.dtype.kind != "O":
+        return kinds.get(labels.dtype.kind, "numbers")
+    names = {"str": "text", "bool": "booleans", "int": "numbers", "float": "numbers"}
+    found = {type(label).__name__ for label in labels}
+    return " or ".join(sorted({names.get(name, name) for name in found}))
 
 
 def _indicator_scale(n_classes: int) -> float:

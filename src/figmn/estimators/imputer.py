@@ -40,6 +40,8 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator): 
     [[0.25, 0.5]]
     """
 
+    _kept = ("_seen", "_sklearn_output_config")
+
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows, forgetting all that was learnt before.
 
@@ -82,3 +84,6 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator): 
                 stacklevel=2,
             )
         return mixture.fill(rows)
+
+    def _try_out(self) -> None:
+        self.mixture_.fill(np.where(self._seen, np.nan, 0.0).reshape(1, self.n_features_in_))

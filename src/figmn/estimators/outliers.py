@@ -16,7 +16,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
     """Flag rows that the mixture finds improbable.
 
     The score of a row is the logarithm of the probability that the mixture
-    brings forth a row of lower density. It means the same in any number of
+    brings forth a row of lower density (an upper bound, attained where
+    components do not overlap). It means the same in any number of
     dimensions, so rows with missing entries are judged by what is known.
 
     Parameters
@@ -25,7 +26,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         The share of rows to flag. ``fit`` sets the threshold so that this
         share of its rows lies below it. In a stream that starts with
         ``partial_fit`` the model sets it: rows are flagged if rows of lower
-        density are less probable than this.
+        density are less probable than this, which flags this share of normal
+        rows or less.
     {parameters}
         Here ``beta`` is 0.001 by default: few and wide components.
 

@@ -50,6 +50,7 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
     """
 
     n_outputs_: int
+    _kept = ("_single",)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.
@@ -96,18 +97,13 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
             raise ValueError(
                 "Ask for return_std or return_cov, not both: cov holds the variances."
             )
-        mixture = self._fitted()
-        n_features = self.n_features_in_
-        answer = mixture.infer(
-            self._validated(X),
-            known=np.arange(n_features),
-            wanted=np.arange(n_features, mixture.n_features),
-        )
-        mean = self._shaped(answer.mean())
+        self._fitted()
+        answers = list(self._conditionals(X, np.arange(self.n_outputs_)))
+        mean = self._shaped(np.concatenate([answer.mean() for answer in answers]))
         if return_std:
-            return mean, self._shaped(answer.std())
+            return mean, self._shaped(np.concatenate([answer.std() for answer in answers]))
         if return_cov:
-            covariance = answer.covariance()
+            covariance = np.concatenate([answer.covariance() for answer in answers])
             return mean, covariance[:, 0, 0] if self._single else covariance
         return mean
 

@@ -402,16 +402,14 @@ def _add_uncertainty(
 
 @compiled
 def _prune(state: State, settings: Settings, priors: Array) -> None:
-    """Remove old components of little mass, but never the last one."""
-    k = 0
-    while k < state.size[0]:
+    """Remove old components of little mass, but never the heaviest one."""
+    heaviest = np.argmax(state.masses[: state.size[0]])
+    for k in range(state.size[0] - 1, -1, -1):
         spurious = state.ages[k] > settings.prune_age and state.masses[k] < settings.prune_mass
-        if spurious and state.size[0] > 1:
+        if spurious and k != heaviest:
             remove(k, state)
             for j in range(k, state.size[0]):
                 priors[j] = priors[j + 1]
-        else:
-            k += 1
 
 
 @compiled

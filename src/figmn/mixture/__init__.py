@@ -2,6 +2,7 @@
 
 ====================  =======================================================
 ``mixture``           :class:`Mixture`: learn, density, condition, sample ...
+``choices``           the settings, checked once
 ``density``           distances and densities of rows
 ``conditional``       :class:`Conditional`: what known values say of others
 ``factors``           covariances, precisions and reordering, from the factors

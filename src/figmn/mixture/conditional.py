@@ -129,7 +129,7 @@ class Regression:
             zip(self.known_means, self.coefficients, strict=True)
         ):
             means[:, k] = self.wanted_means[k] + (rows - center) @ coefficients.T
-        return Conditional(normalised(log_joint), means, self.covariances)
+        return Conditional(normalised(log_joint), means, self.covariances.copy())
 
 
 def predict_by_pattern(

@@ -5,25 +5,27 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from scipy.special import chdtri, logsumexp
+from scipy.special import logsumexp
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
-from figmn.kernels.learning import Settings, State
+from figmn.kernels.learning import State
 from figmn.mixture import factors, packing, validation
 from figmn.mixture import state as states
+from figmn.mixture.choices import Choices
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
 from figmn.mixture.density import evaluated, normalised
 from figmn.mixture.scale import moments_of, suggested_scale, total_scale
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
 
-_UNBOUNDED: Final = np.iinfo(np.int64).max
+_MOST_ANSWERS: Final = 16  # sets of known and wanted variables to keep factors for
 _ONE: Final = np.ones(1)
 
 Variables: TypeAlias = Sequence[int] | Index
@@ -57,8 +59,8 @@ class Mixture:
         existing components by their posteriors, like any other row.
     prune_age, prune_mass : int and float, default=0
         A component that has lived through more than ``prune_age`` updates with
-        a mass below ``prune_mass`` is removed, unless it is the last. With a
-        mass of 0 nothing is removed.
+        a mass below ``prune_mass`` is removed, unless it is the heaviest. With
+        a mass of 0 nothing is removed.
     update : {"exact", "paper"}, default="exact"
         The covariance update: moment-exact, or as printed in the paper (and
         exact where that would lose positive definiteness). A row with missing
@@ -76,7 +78,9 @@ class Mixture:
         \mu' = \mu + w e, \quad S' = (1 - w) S + w (1 - w) e e^\top
 
     and a new one starts at ``x`` with mass ``a`` and a diagonal covariance of
-    ``(delta * scale)**2 / max(a, 1)``. An integer weight is the row repeated.
+    ``(delta * scale)**2 / max(a, 1)``, as if the row had come ``a`` times. (To
+    a mixture of several components a weight is not quite a repetition, since a
+    repeated row changes the posteriors of its own next occurrence.)
 
     Examples
     --------
@@ -106,17 +110,7 @@ class Mixture:
         warmup: int = 100,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
-        if update not in ("exact", "paper"):
-            raise ValueError(f"update must be 'exact' or 'paper', not {update!r}.")
-        self.delta = validation.check_number(delta, "delta", 0.0, LARGEST, open_low=True)
-        self.beta = validation.check_number(beta, "beta", 0.0, 1.0)
-        self.update = update
-        self.warmup = validation.check_count(warmup, "warmup", 1)
-        if max_components is not None:
-            max_components = validation.check_count(max_components, "max_components", 1)
-        self.max_components = max_components
-        self.prune_age = validation.check_count(prune_age, "prune_age", 0)
-        self.prune_mass = validation.check_number(prune_mass, "prune_mass", 0.0, LARGEST)
+        self._choices = Choices(delta, beta, max_components, prune_age, prune_mass, update, warmup)
         self.scale = None if scale is None else validation.as_scale(scale, n_features)
         self._state = states.empty(n_features, 1)
         if center is not None:
@@ -211,10 +205,10 @@ class Mixture:
         if self._held is not None:
             self._provisional = None
             held = self._held.with_more(rows, weights)
-            if len(held) < self.warmup:
+            if len(held) < self._choices.warmup:
                 self._held = held
                 return
-            first, rest = held.split(self.warmup)
+            first, rest = held.split(self._choices.warmup)
             self._state, self._held = self._settled(first), None
             rows, weights = rest.rows, rest.weights
         self._state = states.learnt(self._state, self._settings, rows, weights)
@@ -222,9 +216,18 @@ class Mixture:
     def _settled(self, first: HeldRows) -> State:
         """The state after the first rows, learnt at the scale that they show."""
         state = states.resized(self._state, 1)
-        state.moments[:] = moments_of(first.rows, first.weights)
+        moments = moments_of(first.rows, first.weights)
+        unseen = moments[0] == 0.0
+        moments[1, unseen] = state.moments[1, unseen]  # as given by center
+        state.moments[:] = moments
         settings = self._settings._replace(scale=suggested_scale(state.moments), adaptive=False)
         return states.learnt(state, settings, first.rows, first.weights)
+
+    def reconfigure(self, **changes: Any) -> Mixture:
+        """Change settings for all that is learnt from now on, as ``beta=0.01``."""
+        self._choices = replace(self._choices, **changes)
+        self._reset()
+        return self
 
     def merge(self, first: int, second: int) -> Mixture:
         r"""Merge two components into one with the moments of both.
@@ -234,16 +237,21 @@ class Mixture:
         The result takes the place of the first, the second is removed; the
         mass is the sum and the age the larger. Changes the mixture in place.
         """
-        pair = validation.as_index([first, second], self.n_components, "merge")
+        count = self.n_components
+        if not (0 <= first < count and 0 <= second < count and first != second):
+            raise ValueError(
+                f"merge takes two different components from 0 to {count - 1}, "
+                f"not {first} and {second}."
+            )
         self._release()
-        states.merge(self._state, int(pair[0]), int(pair[1]))
+        states.merge(self._state, first, second)
         return self
 
     def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
         """Append variables that have been zero in every row so far.
 
-        The model becomes what it would be, had the columns been there from
-        the start. Changes the mixture in place.
+        Components become what they would be, had the columns been there from
+        the start with this scale. Changes the mixture in place.
 
         Parameters
         ----------
@@ -253,7 +261,8 @@ class Mixture:
         """
         n_new = validation.check_count(n_new, "n_new", 1)
         new_scale = validation.as_scale(scale, n_new)
-        self._state = states.widened(self._state, (self.delta * new_scale) ** 2)
+        width = np.minimum(self._choices.delta * new_scale, LARGEST)
+        self._state = states.widened(self._state, width**2)
         if self._held is not None:
             self._held = self._held.with_zeros(n_new)
         if self.scale is not None:
@@ -262,6 +271,11 @@ class Mixture:
         return self
 
     # -- What was learnt -----------------------------------------------------
+
+    @property
+    def choices(self) -> Choices:
+        """The settings, which cannot be changed but by :meth:`reconfigure`."""
+        return self._choices
 
     @property
     def n_features(self) -> int:
@@ -328,7 +342,10 @@ class Mixture:
         return log_density
 
     def log_tail(self, X: ArrayLike) -> Array:
-        """Log probability that the mixture yields a row of lower density, of shape (N,)."""
+        """Log probability that the mixture yields a row of lower density, of shape (N,).
+
+        An upper bound, which is attained where components do not overlap.
+        """
         rows = validation.as_rows(X, self.n_features)
         known = np.sum(~np.isnan(rows), axis=1)
         return log_tail(*self._evaluate(rows), self.weights, known)
@@ -471,7 +488,7 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        return self._choices(), packing.pack(self._state, self.scale, self._held)
+        return asdict(self._choices), packing.pack(self._state, self.scale, self._held)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
@@ -494,45 +511,20 @@ class Mixture:
 
     def _reset(self) -> None:
         """Make all that follows from settings and state."""
-        n_features = self.n_features
-        known = np.arange(n_features + 1)
-        thresholds = np.full(n_features + 1, np.inf)
-        if self.beta > 0.0:
-            thresholds[1:] = chdtri(known[1:], self.beta)
-        bound = _UNBOUNDED if self.max_components is None else self.max_components
-        self._settings = Settings(
-            thresholds=thresholds,
-            scale=np.ones(n_features) if self.scale is None else self.scale,
-            adaptive=self.scale is None,
-            delta=self.delta,
-            prune_age=self.prune_age,
-            prune_mass=self.prune_mass,
-            max_components=bound,
-            printed_rule=self.update == "paper",
-        )
+        self._settings = self._choices.for_kernel(self.n_features, self.scale)
         self._answers = {}
         self._provisional = None
-
-    def _choices(self) -> dict[str, Any]:
-        """The settings that apply to mixtures of any variables."""
-        return {
-            "delta": self.delta,
-            "beta": self.beta,
-            "max_components": self.max_components,
-            "prune_age": self.prune_age,
-            "prune_mass": self.prune_mass,
-            "update": self.update,
-            "warmup": self.warmup,
-        }
 
     @property
     def _visible(self) -> State:
         """The state that queries see: rows held back count as learnt."""
         if self._held is None:
             return self._state
-        if self._provisional is None:
-            self._provisional = self._settled(self._held)
-        return self._provisional
+        provisional = self._provisional
+        if provisional is None:
+            provisional = self._settled(self._held)
+            self._provisional = provisional
+        return provisional
 
     def _release(self) -> None:
         """End the warm-up now, and forget all that was derived."""
@@ -584,12 +576,15 @@ class Mixture:
         """How wanted follow from known: computed once for each state and pair of sets."""
         self._require_components()
         key = (tuple(known), tuple(wanted))
-        if key not in self._answers:
-            self._answers[key] = Regression.of(self._visible, known, wanted)
-        return self._answers[key]
+        regression = self._answers.get(key)
+        if regression is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            regression = self._answers[key] = Regression.of(self._visible, known, wanted)
+        return regression
 
     def _derived(self, state: State, variables: Index) -> Mixture:
         """Mixture of some of the variables, with the settings of this one."""
-        settings = self._choices()
+        settings = asdict(self._choices)
         settings["scale"] = None if self.scale is None else self.scale[variables]
         return self._of(state, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figmn._typing import AnyArray, Array
+from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import State
 from figmn.mixture import state as states
 from figmn.mixture import validation
@@ -54,6 +55,8 @@ def _check(state: State) -> None:
             raise ValueError(f"array {name!r} has the wrong shape or type")
         if not np.all(np.isfinite(found)):
             raise ValueError(f"array {name!r} holds NaN or infinity")
+    if np.any(np.abs(state.means) > LARGEST):
+        raise ValueError("a mean is out of range")
     positive = (state.variances, state.marginals, state.masses)
     if not all(np.all(values > 0.0) for values in positive) or np.any(state.moments[::2] < 0.0):
         raise ValueError("a variance or a mass is not positive")

@@ -89,7 +89,7 @@ def as_scale(values: ArrayLike, n_features: int, name: str = "scale") -> Array:
             f"{name} must be positive, from {1.0 / LARGEST:g} to {LARGEST:g}: "
             "for a constant column give the change that would matter."
         )
-    return scale
+    return scale.copy()
 
 
 def as_center(values: ArrayLike, n_features: int) -> Array:
@@ -97,7 +97,7 @@ def as_center(values: ArrayLike, n_features: int) -> Array:
     center = _as_floats(values, "center")
     if center.shape != (n_features,) or not np.all(np.abs(center) <= LARGEST):
         raise ValueError(f"center must be {n_features} finite numbers, one a column.")
-    return center
+    return center.copy()
 
 
 def as_components(
@@ -119,8 +119,12 @@ def as_components(
         if not np.all(np.isfinite(values)):
             raise ValueError(f"{name} contains NaN or infinity.")
     check_range(centers, "means")
-    if not np.allclose(matrices, matrices.transpose(0, 2, 1), rtol=1e-6, atol=0.0):
+    diagonals = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+    scales = diagonals[:, :, np.newaxis] * diagonals[:, np.newaxis, :]
+    if np.any(np.abs(matrices - matrices.transpose(0, 2, 1)) > 1e-6 * scales):
         raise ValueError("covariances must be symmetric matrices.")
+    if shares.min() < 1e-200 * shares.max():
+        raise ValueError("weights differ by too much: leave out the components that have none.")
     return centers, matrices, shares
 
 
@@ -146,7 +150,7 @@ def check_number(
     """A real setting within bounds."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number, not {value!r}.") from None
     if not (low < number if open_low else low <= number) or not number <= high:
         raise ValueError(
@@ -169,7 +173,11 @@ def check_count(value: Any, name: str, low: int) -> int:
 
 def _as_floats(values: ArrayLike, name: str) -> Array:
     try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
         array = np.asarray(values)
+        if array.dtype == object and hasattr(values, "to_numpy"):  # frames with NA
+            array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if array.dtype.kind == "c":
             raise TypeError
         flags = array.flags
