@@ -184,7 +184,7 @@ def main() -> None:
     results = []
     with threadpool_limits(limits=1):
         for n_features in options.dimensions:
-            for ratio in (1.0, 0.6):
+            for ratio in (1.0, 0.5):
                 print(f"measuring D = {n_features}, ratio {ratio} ...", file=sys.stderr)
                 results.append(measure(n_features, options.rows, ratio))
     print_table(results)

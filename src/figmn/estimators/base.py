@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index
 from figmn.mixture import Conditional, Mixture
+from figmn.mixture.choices import Choices
 from figmn.mixture.scale import moments_of, suggested_scale
 from figmn.mixture.validation import as_rows, as_weights
 
@@ -35,7 +36,6 @@ _PARAMETERS = """delta : float, default=1.0
 
 
 _BLOCK = 512  # rows to predict at a time
-_MIXTURE_SETTINGS = ("delta", "beta", "max_components", "prune_age", "prune_mass")
 
 
 class _Unchanged:
@@ -97,7 +97,8 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     # -- For the subclasses --------------------------------------------------
 
     def _mixture_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _MIXTURE_SETTINGS}
+        names = ("delta", "beta", "max_components", "prune_age", "prune_mass")
+        return {name: getattr(self, name) for name in names}
 
     def _new_mixture(self, n_features: int, **settings: Any) -> Mixture:
         return Mixture(n_features, **self._mixture_settings(), **settings)
@@ -125,13 +126,22 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         """Learn rows, on top of what was learnt unless they are the first."""
         if first:
             self.mixture_ = self._new_mixture(rows.shape[1], scale=scale)
-        rows = as_rows(rows, rows.shape[1])
+        mixture = self.mixture_
+        rows = as_rows(rows, mixture.n_features)
         weights = as_weights(sample_weight, len(rows))
-        # Nothing can fail from here on but a parameter that was set wrongly.
-        choices, mixture = self.mixture_.choices, self.mixture_
-        if any(getattr(choices, name) != getattr(self, name) for name in _MIXTURE_SETTINGS):
+        if not self._is_configured(mixture.choices):
             mixture.reconfigure(**self._mixture_settings())
-        mixture.learn(rows, weights)
+        mixture._learn(rows, weights)
+
+    def _is_configured(self, choices: Choices) -> bool:
+        """Whether a mixture has the parameters of the estimator, which may be set anew."""
+        return (
+            choices.delta == self.delta
+            and choices.beta == self.beta
+            and choices.max_components == self.max_components
+            and choices.prune_age == self.prune_age
+            and choices.prune_mass == self.prune_mass
+        )
 
     def _conditionals(self, X: Any, targets: Index) -> Iterator[Conditional]:
         """Distributions of targets, numbered after the columns of X, for blocks of rows.
