@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit format bench numerics clean
+.PHONY: help demo test lint types unit fuzz format bench numerics clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ types: $(VENV)/ready ## Types
 
 unit: $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_mixture.py
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+fuzz: $(VENV)/kernels ## Look for finite input that makes an unsound model
+	FIGMN_EXPLORE=1 $(BIN)/python -m pytest -n auto tests/test_numerics.py $(ARGS)
 
 format: $(VENV)/ready ## Put the code into the project's style
 	$(BIN)/ruff check --fix .

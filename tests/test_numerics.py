@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -126,8 +128,14 @@ def awkward_settings(draw):
     }
 
 
+# The same examples in every run, so that a failure belongs to a change. With
+# FIGMN_EXPLORE set (`make fuzz`) new ones are sought, and more of them.
+EXPLORE = bool(os.environ.get("FIGMN_EXPLORE"))
 EXHAUSTIVE = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=3000 if EXPLORE else 300,
+    derandomize=not EXPLORE,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

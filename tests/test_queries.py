@@ -246,3 +246,16 @@ def test_a_row_alone_gets_the_answer_it_gets_among_others():
     together = mixture.log_density(rows)
     alone = np.concatenate([mixture.log_density(row[np.newaxis]) for row in rows])
     assert np.array_equal(together, alone)
+
+
+def test_predictions_between_the_ends_of_the_range_of_scales():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    y = 3.0 * x + 0.1 * rng.normal(size=2000)
+    plain = Mixture(2, beta=0.0).learn(np.column_stack([x, y]))
+    extreme = Mixture(2, beta=0.0).learn(np.column_stack([x * 1e-150, y * 1e150]))
+    for known, units in ((0, (1e-150, 1e150)), (1, (1e150, 1e-150))):
+        ours = extreme.infer([[0.7 * units[0]]], [known])
+        truth = plain.infer([[0.7]], [known])
+        assert_allclose(ours.mean() / units[1], truth.mean(), rtol=1e-9)
+        assert_allclose(ours.std() / units[1], truth.std(), rtol=1e-9)

@@ -154,25 +154,32 @@ def invert(triangles: Array, out: Array) -> None:
 
 @compiled
 def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None:
-    """Make marginals and floors consistent after a variance was lifted.
+    """Make a factor agree with the variables' variances, where rounding has parted them.
 
-    A lifted variance also adds to every later variable that is regressed on
-    it. With the rows of ``B = T^-1``, the diagonal of the covariance is
-    ``sum(B[r]**2 * v)``, and row by row each ``v[r]`` gets its share of that.
+    The marginals are sums of positive terms, so they are right; slopes are
+    not, where a variance was lifted to its floor or has grown beyond the digits
+    of a number. With the rows of ``B = T^-1`` the variance of a variable is
+    ``sum(B[r]**2 * v)``: slopes that explain more of it than there is are cut
+    back, and what is left unexplained gets its least share.
     """
     n_features = variances.shape[1]
     inverse = np.zeros((n_features, n_features))
     for r in range(n_features):
-        inverse[r, r] = 1.0
         for j in range(r):
             for c in range(j + 1):
                 inverse[r, c] -= whiteners[k, r, j] * inverse[j, c]
         explained = 0.0
         for c in range(r):
-            explained += inverse[r, c] * inverse[r, c] * variances[k, c]
-        explained = min(explained, LARGEST * LARGEST)
-        variances[k, r] = max(variances[k, r], UNEXPLAINED * explained)
-        marginals[k, r] = explained + variances[k, r]
+            root = min(abs(inverse[r, c]) * math.sqrt(variances[k, c]), LARGEST)
+            explained += root * root
+        possible = marginals[k, r] * (1.0 - UNEXPLAINED)
+        if not explained <= possible:
+            cut = math.sqrt(possible / explained) if explained < np.inf else 0.0
+            for j in range(r):
+                whiteners[k, r, j] *= cut
+                inverse[r, j] *= cut
+        inverse[r, r] = 1.0
+        variances[k, r] = max(variances[k, r], UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
 
 
 @compiled

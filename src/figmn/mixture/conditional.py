@@ -100,6 +100,8 @@ class Regression:
         )
         wanted_whiteners = np.ascontiguousarray(whiteners[:, split:, split:])
         wanted_variances = np.ascontiguousarray(variances[:, split:])
+        with np.errstate(over="ignore", invalid="ignore"):
+            coefficients = -factors.inverses(wanted_whiteners) @ whiteners[:, split:, :split]
         means = state.means[:n_components]
         masses = state.masses[:n_components]
         return cls(
@@ -110,7 +112,7 @@ class Regression:
             known_variances=np.ascontiguousarray(variances[:, :split]),
             wanted_whiteners=wanted_whiteners,
             wanted_variances=wanted_variances,
-            coefficients=-factors.inverses(wanted_whiteners) @ whiteners[:, split:, :split],
+            coefficients=np.nan_to_num(coefficients),
             covariances=factors.covariances(wanted_whiteners, wanted_variances),
         )
 
@@ -128,7 +130,9 @@ class Regression:
         for k, (center, coefficients) in enumerate(
             zip(self.known_means, self.coefficients, strict=True)
         ):
-            means[:, k] = self.wanted_means[k] + (rows - center) @ coefficients.T
+            with np.errstate(over="ignore", invalid="ignore"):
+                means[:, k] = self.wanted_means[k] + (rows - center) @ coefficients.T
+        means = factors.within_range(means)
         return Conditional(normalised(log_joint), means, self.covariances.copy())
 
 

@@ -11,12 +11,22 @@ from __future__ import annotations
 import numpy as np
 
 from figmn._typing import Array, Index
+from figmn.kernels.compiler import LARGEST
 from figmn.kernels.factor import invert
+
+_TINY = 1e-200
 
 
 def covariance_roots(whiteners: Array, variances: Array) -> Array:
     """Lower triangular square roots of the covariances, of shape (K, D, D)."""
-    return inverses(whiteners) * np.sqrt(variances)[:, np.newaxis, :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        roots = inverses(whiteners) * np.sqrt(variances)[:, np.newaxis, :]
+    return within_range(roots)
+
+
+def within_range(values: Array) -> Array:
+    """Values cut off at the largest magnitude, which only absurd extrapolation exceeds."""
+    return np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
 
 
 def inverses(whiteners: Array) -> Array:
@@ -45,7 +55,7 @@ def _make_definite(matrix: Array) -> None:
         np.linalg.cholesky(matrix / scale / scale[:, np.newaxis])
     except np.linalg.LinAlgError:
         lift = 8.0 * len(matrix) * np.finfo(np.float64).eps
-        matrix[np.diag_indices_from(matrix)] *= 1.0 + lift
+        matrix[np.diag_indices_from(matrix)] += lift * scale**2
 
 
 def precisions(whiteners: Array, variances: Array) -> Array:
@@ -98,10 +108,19 @@ def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Ar
         return whiteners[:, :kept, :kept].copy(), variances[:, :kept].copy()
     everything = np.concatenate([order, np.setdiff1d(np.arange(variances.shape[1]), order)])
     # Re-triangularise the permuted root of the precision: a QL factorisation,
-    # which is a QR factorisation of the columns in reverse.
-    roots = whiteners / np.sqrt(variances)[:, :, np.newaxis]
-    upper = np.asarray(np.linalg.qr(roots[:, :, everything[::-1]], mode="r"))
+    # which is a QR factorisation of the columns in reverse. On their own scales,
+    # the squares of a column's entries need not be numbers.
+    roots = (whiteners / np.sqrt(variances)[:, :, np.newaxis])[:, :, everything]
+    units = np.abs(roots).max(axis=1)
+    upper = np.asarray(np.linalg.qr((roots / units[:, np.newaxis, :])[:, :, ::-1], mode="r"))
     lower = upper[:, ::-1, ::-1][:, :kept, :kept]
+    units = units[:, :kept]
     diagonals = np.diagonal(lower, axis1=1, axis2=2)
-    whitened = np.tril(lower / diagonals[:, :, np.newaxis], -1) + np.eye(kept)
-    return np.ascontiguousarray(whitened), np.ascontiguousarray(diagonals**-2.0)
+    # Zero where precisions differ by more than the range of numbers.
+    diagonals = np.where(np.abs(diagonals) > _TINY, diagonals, _TINY)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = lower / diagonals[:, :, np.newaxis]
+        slopes *= units[:, np.newaxis, :] / units[:, :, np.newaxis]
+        widths = np.clip(np.abs(diagonals * units), 1.0 / LARGEST, LARGEST)
+    whitened = np.tril(np.nan_to_num(slopes), -1) + np.eye(kept)
+    return np.ascontiguousarray(whitened), np.ascontiguousarray(widths**-2.0)
