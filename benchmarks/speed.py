@@ -179,12 +179,15 @@ def main() -> None:
     parser.add_argument(
         "--dimensions", type=int, nargs="+", choices=SETTINGS, default=list(SETTINGS)
     )
+    parser.add_argument(
+        "--ratios", type=float, nargs="+", default=[1.0, 0.5], help="how frequencies fall"
+    )
     options = parser.parse_args()
     start_up()
     results = []
     with threadpool_limits(limits=1):
         for n_features in options.dimensions:
-            for ratio in (1.0, 0.5):
+            for ratio in options.ratios:
                 print(f"measuring D = {n_features}, ratio {ratio} ...", file=sys.stderr)
                 results.append(measure(n_features, options.rows, ratio))
     print_table(results)

@@ -113,13 +113,11 @@ def test_column_names_are_kept(tmp_path):
 
 @pytest.mark.parametrize(
     "labels",
-    [[True, False], [3, -1], [0.5, 1e300], ["é", ""], np.array(["x", "yy"], dtype=object)],
+    [[True, False], [3, -1], [2.0, 1.0], ["é", ""], np.array(["x", "yy"], dtype=object)],
     ids=["bool", "int", "float", "str", "object"],
 )
 def test_labels_of_every_kind_are_kept(labels, tmp_path):
     labels = np.array(labels) if isinstance(labels, list) else labels
-    if labels.dtype.kind == "f":
-        labels = np.array([1.0, 2.0])
     model = MixtureClassifier().fit(ROWS, labels[np.arange(300) % 2])
     returned = through_file(model, tmp_path)
     assert returned.classes_.tolist() == model.classes_.tolist()
@@ -205,8 +203,7 @@ def test_every_flipped_bit_is_refused(content, tmp_path):
     for position in rng.choice(len(content), 300, replace=False):
         altered = bytearray(content)
         altered[position] ^= 1 << rng.integers(8)
-        if altered[:8] == content[:8] or altered != content:
-            refused(bytes(altered), tmp_path)
+        refused(bytes(altered), tmp_path)
 
 
 def test_trailing_bytes_are_refused(content, tmp_path):
