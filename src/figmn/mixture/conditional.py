@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.kernels.learning import State
 from figmn.mixture import factors
-from figmn.mixture.density import evaluated, normalised
+from figmn.mixture.components import Components, Split
+from figmn.mixture.density import normalised
+
+_BLOCK: Final = 256  # rows at a time, to stay in the cache
 
 
 @dataclass(frozen=True)
@@ -67,71 +70,37 @@ class Regression:
 
     Attributes
     ----------
-    weights : array of shape (K,)
-    known_means, wanted_means : arrays of shape (K, I) and (K, M)
-    known_whiteners, known_variances : arrays of shape (K, I, I) and (K, I)
-        Factors of the known variables' marginals.
-    wanted_whiteners, wanted_variances : arrays of shape (K, M, M) and (K, M)
-        Factors of the wanted variables, given the known ones.
-    coefficients : array of shape (K, M, I)
-        Of the wanted on the known.
+    split : Split
+    wanted_means : array of shape (K, M)
     covariances : array of shape (K, M, M)
         Of the wanted, given the known.
     """
 
-    weights: Array
-    known_means: Array
+    split: Split
     wanted_means: Array
-    known_whiteners: Array
-    known_variances: Array
-    wanted_whiteners: Array
-    wanted_variances: Array
-    coefficients: Array
     covariances: Array
 
     @classmethod
-    def of(cls, state: State, known: Index, wanted: Index) -> Regression:
-        """Order the variables known first; then everything is a block of the factor."""
-        n_components, split = int(state.size[0]), len(known)
-        whiteners, variances = factors.reorder(
-            state.whiteners[:n_components],
-            state.variances[:n_components],
-            np.concatenate([known, wanted]),
-        )
-        wanted_whiteners = np.ascontiguousarray(whiteners[:, split:, split:])
-        wanted_variances = np.ascontiguousarray(variances[:, split:])
-        with np.errstate(over="ignore", invalid="ignore"):
-            coefficients = -factors.inverses(wanted_whiteners) @ whiteners[:, split:, :split]
-        means = state.means[:n_components]
-        masses = state.masses[:n_components]
+    def of(cls, components: Components, known: Index, wanted: Index) -> Regression:
+        """Of some of the components' variables on others."""
+        split = components.split(known, wanted)
         return cls(
-            weights=masses / masses.sum(),
-            known_means=np.ascontiguousarray(means[:, known]),
-            wanted_means=means[:, wanted],
-            known_whiteners=np.ascontiguousarray(whiteners[:, :split, :split]),
-            known_variances=np.ascontiguousarray(variances[:, :split]),
-            wanted_whiteners=wanted_whiteners,
-            wanted_variances=wanted_variances,
-            coefficients=np.nan_to_num(coefficients),
-            covariances=factors.covariances(wanted_whiteners, wanted_variances),
+            split,
+            components.means[:, wanted],
+            factors.covariances(split.whiteners, split.variances),
         )
 
     def predict(self, rows: Array) -> Conditional:
         """Distributions of the wanted variables for known rows of shape (N, I)."""
-        log_joint = evaluated(
-            rows,
-            self.known_means,
-            self.known_whiteners,
-            self.known_variances,
-            np.log(self.known_variances).sum(axis=1),
-            self.weights,
-        )[1]
+        known, coefficients = self.split.known, self.split.coefficients
+        log_joint = known.log_joint(rows)
         means = np.empty((len(rows), *self.wanted_means.shape))
-        for k, (center, coefficients) in enumerate(
-            zip(self.known_means, self.coefficients, strict=True)
-        ):
-            with np.errstate(over="ignore", invalid="ignore"):
-                means[:, k] = self.wanted_means[k] + (rows - center) @ coefficients.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(rows), _BLOCK):
+                here = slice(start, start + _BLOCK)
+                for k, center in enumerate(known.means):
+                    means[here, k] = (rows[here] - center) @ coefficients[k].T
+            means += self.wanted_means
         means = factors.within_range(means)
         return Conditional(normalised(log_joint), means, self.covariances.copy())
 

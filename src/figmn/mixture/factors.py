@@ -13,8 +13,10 @@ import numpy as np
 from figmn._typing import Array, Index
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.factor import invert
+from figmn.kernels.lowrank import move_last
 
 _TINY = 1e-200
+_FEW_MOVES = 8  # moving one variable in so many costs less than to factor anew
 
 
 def covariance_roots(whiteners: Array, variances: Array) -> Array:
@@ -27,6 +29,11 @@ def covariance_roots(whiteners: Array, variances: Array) -> Array:
 def within_range(values: Array) -> Array:
     """Values cut off at the largest magnitude, which only absurd extrapolation exceeds."""
     return np.clip(np.nan_to_num(values), -LARGEST, LARGEST)
+
+
+def within_scale(values: Array) -> Array:
+    """Standard deviations cut off at the smallest and the largest that can be."""
+    return np.clip(values, 1.0 / LARGEST, LARGEST)
 
 
 def inverses(whiteners: Array) -> Array:
@@ -124,3 +131,35 @@ def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Ar
         widths = np.clip(np.abs(diagonals * units), 1.0 / LARGEST, LARGEST)
     whitened = np.tril(np.nan_to_num(slopes), -1) + np.eye(kept)
     return np.ascontiguousarray(whitened), np.ascontiguousarray(widths**-2.0)
+
+
+def reorder_root(root: Array, order: Index) -> Array:
+    """Lower triangular root of the precision of the variables ``order``, in that order.
+
+    Few moves cost less than to factor anew.
+
+    Parameters
+    ----------
+    root : array of shape (D, D)
+        May be overwritten.
+    order : int array of shape (M,)
+    """
+    n_features, kept = len(root), len(order)
+    moved = _moved_behind(order, n_features)
+    if len(moved) > n_features // _FEW_MOVES:
+        diagonal = np.diagonal(root)[np.newaxis]
+        whitener, variances = reorder((root / diagonal.T)[np.newaxis], diagonal**-2.0, order)
+        return np.asarray(whitener[0] / np.sqrt(variances[0])[:, np.newaxis])
+    places = np.arange(n_features)
+    for variable in moved:
+        position = int(np.flatnonzero(places == variable)[0])
+        move_last(root, position)
+        places = np.append(np.delete(places, position), variable)
+    return np.ascontiguousarray(root[:kept, :kept])
+
+
+def _moved_behind(order: Index, n_features: int) -> Index:
+    """The variables to move, one after the other, behind those that can stay."""
+    falls = np.flatnonzero(np.diff(order) < 0)
+    staying = falls[0] + 1 if len(falls) else len(order)
+    return np.concatenate([order[staying:], np.setdiff1d(np.arange(n_features), order)])

@@ -13,15 +13,15 @@ from scipy.special import logsumexp
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
-from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
-from figmn.kernels.learning import State
-from figmn.mixture import factors, packing, validation
+from figmn.mixture import engine, factors, packing, validation
 from figmn.mixture import state as states
 from figmn.mixture.choices import Choices
+from figmn.mixture.components import Components
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
-from figmn.mixture.density import evaluated, normalised
-from figmn.mixture.scale import moments_of, suggested_scale, total_scale
+from figmn.mixture.density import normalised
+from figmn.mixture.plain import PlainComponents
+from figmn.mixture.scale import moments_of, suggested_scale
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
 
@@ -112,12 +112,12 @@ class Mixture:
         n_features = validation.check_count(n_features, "n_features", 1)
         self._choices = Choices(delta, beta, max_components, prune_age, prune_mass, update, warmup)
         self.scale = None if scale is None else validation.as_scale(scale, n_features)
-        self._state = states.empty(n_features, 1)
+        self._components = engine.none(n_features, self._choices.update)
         if center is not None:
-            self._state.moments[1] = validation.as_center(center, n_features)
+            self._components.moments[1] = validation.as_center(center, n_features)
         self._held = HeldRows.none(n_features) if self.scale is None else None
         self._answers: dict[Any, Regression] = {}
-        self._provisional: State | None = None
+        self._provisional: Components | None = None
         self._reset()
 
     @classmethod
@@ -161,15 +161,16 @@ class Mixture:
         total = float(len(centers)) if mass is None else mass
         total = validation.check_number(total, "mass", 0.0, LARGEST, open_low=True)
         masses = shares / shares.sum() * total
-        return cls._of(states.from_factors(centers, whiteners, variances, masses), settings)
+        state = states.from_factors(centers, whiteners, variances, masses)
+        return cls._of(PlainComponents(state), settings)
 
     @classmethod
-    def _of(cls, state: State, settings: dict[str, Any]) -> Mixture:
-        """Mixture around a ready state, which it owns from now on."""
+    def _of(cls, components: Components, settings: dict[str, Any]) -> Mixture:
+        """Mixture of ready components, which it owns from now on."""
         if settings.get("scale") is None:
-            settings = {**settings, "scale": total_scale(state)}
-        mixture = cls(state.means.shape[1], **settings)
-        mixture._state = state
+            settings = {**settings, "scale": components.total_scale()}
+        mixture = cls(components.n_features, **settings)
+        mixture._components = engine.suited(components, mixture._choices.update)
         return mixture
 
     # -- Learning ------------------------------------------------------------
@@ -209,23 +210,25 @@ class Mixture:
                 self._held = held
                 return
             first, rest = held.split(self._choices.warmup)
-            self._state, self._held = self._settled(first), None
+            self._components, self._held = self._settled(first), None
             rows, weights = rest.rows, rest.weights
-        self._state = states.learnt(self._state, self._settings, rows, weights)
+        self._components.learn(rows, weights, self._settings)
 
-    def _settled(self, first: HeldRows) -> State:
-        """The state after the first rows, learnt at the scale that they show."""
-        state = states.resized(self._state, 1)
+    def _settled(self, first: HeldRows) -> Components:
+        """The components after the first rows, learnt at the scale that they show."""
+        components = engine.none(self.n_features, self._choices.update)
         moments = moments_of(first.rows, first.weights)
         unseen = moments[0] == 0.0
-        moments[1, unseen] = state.moments[1, unseen]  # as given by center
-        state.moments[:] = moments
-        settings = self._settings._replace(scale=suggested_scale(state.moments), adaptive=False)
-        return states.learnt(state, settings, first.rows, first.weights)
+        moments[1, unseen] = self._components.moments[1, unseen]  # as given by center
+        components.moments[:] = moments
+        settings = self._settings._replace(scale=suggested_scale(moments), adaptive=False)
+        components.learn(first.rows, first.weights, settings)
+        return components
 
     def reconfigure(self, **changes: Any) -> Mixture:
         """Change settings for all that is learnt from now on, as ``beta=0.01``."""
         self._choices = replace(self._choices, **changes)
+        self._components = engine.suited(self._components, self._choices.update)
         self._reset()
         return self
 
@@ -244,7 +247,7 @@ class Mixture:
                 f"not {first} and {second}."
             )
         self._release()
-        states.merge(self._state, first, second)
+        self._components.merge(first, second)
         return self
 
     def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
@@ -262,7 +265,8 @@ class Mixture:
         n_new = validation.check_count(n_new, "n_new", 1)
         new_scale = validation.as_scale(scale, n_new)
         width = np.minimum(self._choices.delta * new_scale, LARGEST)
-        self._state = states.widened(self._state, width**2)
+        wider = self._components.widened(width**2)
+        self._components = engine.suited(wider, self._choices.update)
         if self._held is not None:
             self._held = self._held.with_zeros(n_new)
         if self.scale is not None:
@@ -280,65 +284,62 @@ class Mixture:
     @property
     def n_features(self) -> int:
         """Number of variables D."""
-        return int(self._state.means.shape[1])
+        return self._components.n_features
 
     @property
     def n_components(self) -> int:
         """Number of components K so far."""
-        return int(self._visible.size[0])
+        return self._visible.n_components
 
     @property
     def n_learnt(self) -> int:
         """Number of rows learnt."""
-        return int(self._visible.size[1])
+        return self._visible.n_learnt
 
     @property
     def means(self) -> Array:
         """Component means, of shape (K, D)."""
-        return self._part("means")
+        return self._visible.means.copy()
 
     @property
     def covariances(self) -> Array:
         """Covariance matrices, of shape (K, D, D)."""
-        return factors.covariances(self._part("whiteners"), self._part("variances"))
+        return factors.covariances(*self._visible.factors())
 
     @property
     def precisions(self) -> Array:
         """Precision matrices, of shape (K, D, D)."""
-        return factors.precisions(self._part("whiteners"), self._part("variances"))
+        return factors.precisions(*self._visible.factors())
 
     @property
     def log_determinants(self) -> Array:
         """Log-determinants of the covariances, of shape (K,)."""
-        return self._part("log_dets")
+        return self._visible.log_dets.copy()
 
     @property
     def masses(self) -> Array:
         """Accumulated posteriors, of shape (K,)."""
-        return self._part("masses")
+        return self._visible.masses.copy()
 
     @property
     def weights(self) -> Array:
         """Prior probabilities of the components, of shape (K,)."""
-        masses = self._part("masses")
-        weights: Array = masses / masses.sum()
-        return weights
+        return self._visible.weights
 
     @property
     def ages(self) -> IntArray:
         """Updates that each component has lived through, of shape (K,)."""
-        return self._visible.ages[: self.n_components].copy()
+        return self._visible.ages.copy()
 
     # -- Questions -----------------------------------------------------------
 
     def squared_distances(self, X: ArrayLike) -> Array:
         """Squared Mahalanobis distances to the components, of shape (N, K)."""
-        distances, _ = self._evaluate(X)
-        return distances
+        return self._ready.evaluated(validation.as_rows(X, self.n_features))[0]
 
     def log_density(self, X: ArrayLike) -> Array:
         """Log density of each row's known entries, of shape (N,)."""
-        log_density: Array = logsumexp(self._evaluate(X)[1], axis=1)
+        log_density: Array = logsumexp(self._log_joint(X), axis=1)
         return log_density
 
     def log_tail(self, X: ArrayLike) -> Array:
@@ -348,30 +349,21 @@ class Mixture:
         """
         rows = validation.as_rows(X, self.n_features)
         known = np.sum(~np.isnan(rows), axis=1)
-        return log_tail(*self._evaluate(rows), self.weights, known)
+        return log_tail(*self._ready.evaluated(rows), self.weights, known)
 
     def posteriors(self, X: ArrayLike) -> Array:
         """Probabilities of the components given each row, of shape (N, K)."""
-        return normalised(self._evaluate(X)[1])
+        return normalised(self._log_joint(X))
 
     def assign(self, X: ArrayLike) -> Index:
         """Most probable component of each row, of shape (N,)."""
-        assigned: Index = np.argmax(self._evaluate(X)[1], axis=1)
+        assigned: Index = np.argmax(self._log_joint(X), axis=1)
         return assigned
 
     def fill(self, X: ArrayLike) -> Array:
         """Replace NaN by the conditional mean given the row's known entries."""
         rows = validation.as_rows(X, self.n_features)
-        filled = np.empty_like(rows)
-        evaluation.fill(
-            rows,
-            self._part("means"),
-            self._part("whiteners"),
-            self._part("variances"),
-            self.posteriors(rows),
-            filled,
-        )
-        return filled
+        return self._ready.filled(rows, self.posteriors(rows))
 
     def infer(
         self, X: ArrayLike, known: Variables, wanted: Variables | None = None
@@ -427,26 +419,18 @@ class Mixture:
         kept = answer.weights[0] > 0.0
         state = states.from_factors(
             answer.means[0][kept],
-            regression.wanted_whiteners[kept],
-            regression.wanted_variances[kept],
+            regression.split.whiteners[kept],
+            regression.split.variances[kept],
             answer.weights[0][kept] * self.masses.sum(),
         )
-        return self._derived(state, wanted_index)
+        return self._derived(PlainComponents(state), wanted_index)
 
     def marginalize(self, keep: Variables) -> Mixture:
         """The mixture of some of the variables, in the order given."""
         index = validation.as_index(keep, self.n_features, "keep")
         if len(index) == 0:
             raise ValueError("keep must name at least one column.")
-        self._require_components()
-        whiteners, variances = factors.reorder(
-            self._part("whiteners"), self._part("variances"), index
-        )
-        state = states.from_factors(self.means[:, index], whiteners, variances, self.masses)
-        state.ages[:] = self.ages
-        state.size[1] = self.n_learnt
-        state.moments[:] = self._visible.moments[:, index]
-        return self._derived(state, index)
+        return self._derived(self._ready.marginal(index), index)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Index]:
         """Draw rows.
@@ -464,17 +448,18 @@ class Mixture:
             Where each row came from; rows are grouped by it.
         """
         n_samples = validation.check_count(n_samples, "n_samples", 1)
-        self._require_components()
+        held = self._ready
         random = random_state
         if not isinstance(random, np.random.Generator | np.random.RandomState):
             random = np.random.default_rng(random)
         counts = random.multinomial(n_samples, self.weights)
-        roots = factors.covariance_roots(self._part("whiteners"), self._part("variances"))
-        rows = [
-            mean + random.standard_normal((count, self.n_features)) @ root.T
-            for mean, root, count in zip(self.means, roots, counts, strict=True)
-        ]
-        return np.vstack(rows), np.repeat(np.arange(self.n_components), counts)
+        rows = random.standard_normal((n_samples, self.n_features))
+        ends = np.cumsum(counts)
+        for k in np.flatnonzero(counts):
+            here = slice(ends[k] - counts[k], ends[k])
+            whitener, variances = (part[np.newaxis] for part in held.factor(int(k)))
+            rows[here] = held.means[k] + rows[here] @ factors.covariance_roots(whitener, variances)[0].T
+        return rows, np.repeat(np.arange(self.n_components), counts)
 
     # -- Keeping -------------------------------------------------------------
 
@@ -488,14 +473,14 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        return asdict(self._choices), packing.pack(self._state, self.scale, self._held)
+        return asdict(self._choices), packing.pack(self._components, self.scale, self._held)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
         """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
-        state, scale, held = packing.unpack(arrays)
-        mixture = cls(state.means.shape[1], scale=scale, **settings)
-        mixture._state, mixture._held = state, held
+        components, scale, held = packing.unpack(arrays)
+        mixture = cls(components.n_features, scale=scale, **settings)
+        mixture._components, mixture._held = components, held
         return mixture
 
     def __getstate__(self) -> dict[str, Any]:
@@ -516,10 +501,10 @@ class Mixture:
         self._provisional = None
 
     @property
-    def _visible(self) -> State:
-        """The state that queries see: rows held back count as learnt."""
+    def _visible(self) -> Components:
+        """The components that queries see: rows held back count as learnt."""
         if self._held is None:
-            return self._state
+            return self._components
         provisional = self._provisional
         if provisional is None:
             provisional = self._settled(self._held)
@@ -529,16 +514,15 @@ class Mixture:
     def _release(self) -> None:
         """End the warm-up now, and forget all that was derived."""
         if self._held is not None:
-            self._state, self._held = self._visible, None
+            self._components, self._held = self._visible, None
         self._provisional = None
         self._answers.clear()
 
-    def _part(self, name: str) -> Array:
-        part: Array = getattr(self._visible, name)[: self.n_components]
-        return part.copy()
-
-    def _require_components(self) -> None:
-        if self.n_components == 0:
+    @property
+    def _ready(self) -> Components:
+        """The same, or an error if there are none."""
+        components = self._visible
+        if components.n_components == 0:
             # Imported here, since scikit-learn takes longer to import than all
             # that a mixture itself needs.
             from sklearn.exceptions import NotFittedError
@@ -547,18 +531,10 @@ class Mixture:
                 "This mixture has learnt nothing yet: call learn with at least one row "
                 "that has a known entry and a positive weight."
             )
+        return components
 
-    def _evaluate(self, X: ArrayLike) -> tuple[Array, Array]:
-        rows = validation.as_rows(X, self.n_features)
-        self._require_components()
-        return evaluated(
-            rows,
-            self._part("means"),
-            self._part("whiteners"),
-            self._part("variances"),
-            self._part("log_dets"),
-            self.weights,
-        )
+    def _log_joint(self, X: ArrayLike) -> Array:
+        return self._ready.log_joint(validation.as_rows(X, self.n_features))
 
     def _split(self, known: Variables, wanted: Variables | None) -> tuple[Index, Index]:
         known_index = validation.as_index(known, self.n_features, "known")
@@ -574,17 +550,17 @@ class Mixture:
 
     def _regression(self, known: Index, wanted: Index) -> Regression:
         """How wanted follow from known: computed once for each state and pair of sets."""
-        self._require_components()
+        components = self._ready
         key = (tuple(known), tuple(wanted))
         regression = self._answers.get(key)
         if regression is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
-            regression = self._answers[key] = Regression.of(self._visible, known, wanted)
+            regression = self._answers[key] = Regression.of(components, known, wanted)
         return regression
 
-    def _derived(self, state: State, variables: Index) -> Mixture:
+    def _derived(self, components: Components, variables: Index) -> Mixture:
         """Mixture of some of the variables, with the settings of this one."""
         settings = asdict(self._choices)
         settings["scale"] = None if self.scale is None else self.scale[variables]
-        return self._of(state, settings)
+        return self._of(components, settings)

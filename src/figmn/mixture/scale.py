@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import LARGEST
-from figmn.kernels.learning import State
 from figmn.kernels.moments import absorb_all, scale_of
 
 
@@ -22,11 +20,3 @@ def suggested_scale(moments: Array) -> Array:
     scale = np.empty(moments.shape[1])
     scale_of(moments, scale)
     return scale
-
-
-def total_scale(state: State) -> Array:
-    """Standard deviations of a whole mixture's variables, of shape (D,)."""
-    shares = state.masses / state.masses.sum()
-    apart = state.means - shares @ state.means
-    variances: Array = shares @ (state.marginals + apart**2)
-    return np.clip(np.sqrt(variances), 1.0 / LARGEST, LARGEST)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from figmn._typing import Array
+from typing import TYPE_CHECKING
+
+from figmn._typing import Array, Index
 from figmn.kernels.factor import log_determinant, mix
 from figmn.kernels.learning import Settings, State, learn, remove
-from figmn.mixture.factors import covariances
+from figmn.mixture.factors import covariances, reorder
+
+if TYPE_CHECKING:
+    from figmn.mixture.components import Components
 
 # The fields with a leading axis of components.
 COMPONENT_FIELDS = (
@@ -73,6 +78,35 @@ def from_factors(means: Array, whiteners: Array, variances: Array, masses: Array
     state.log_dets[:] = [log_determinant(variances, k) for k in range(n_components)]
     state.masses[:] = masses
     state.ages[:] = 1
+    return state
+
+
+def selected(components: Components, which: Index) -> State:
+    """State of some of the components."""
+    state = empty(components.n_features, len(which))
+    state.size[:] = len(which), components.n_learnt
+    for number, k in enumerate(which):
+        state.whiteners[number], state.variances[number] = components.factor(int(k))
+    for name in ("means", "marginals", "log_dets", "masses", "ages"):
+        getattr(state, name)[:] = getattr(components, name)[which]
+    state.moments[:] = components.moments
+    return state
+
+
+def marginal(components: Components, variables: Index) -> State:
+    """State of the components over some of the variables, in that order."""
+    count = components.n_components
+    state = empty(len(variables), count)
+    state.size[:] = count, components.n_learnt
+    for k in range(count):
+        whitener, variances = components.factor(k)
+        parts = reorder(whitener[np.newaxis], variances[np.newaxis], variables)
+        state.whiteners[k], state.variances[k] = parts[0][0], parts[1][0]
+        state.log_dets[k] = log_determinant(state.variances, k)
+    state.means[:] = components.means[:, variables]
+    state.marginals[:] = components.marginals[:, variables]
+    state.masses[:], state.ages[:] = components.masses, components.ages
+    state.moments[:] = components.moments[:, variables]
     return state
 
 

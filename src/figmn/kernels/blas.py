@@ -1,0 +1,162 @@
+"""Matrix products and triangular solves in place, callable from compiled code.
+
+SciPy publishes the addresses of its BLAS; calling them directly allows what
+``numpy.matmul`` does not: to add to a block of a larger matrix without a copy.
+All of them go to one library with one pool of threads, and run without the
+interpreter lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import get_cython_function_address, intrinsic
+
+from figmn._typing import Array
+from figmn.kernels.compiler import compiled
+
+_CHAR, _INT, _DOUBLE = (types.CPointer(t) for t in (types.uint8, types.int32, types.float64))
+_ARRAY = types.uintp
+_YES, _NO = ord("T"), ord("N")
+_RIGHT, _UPPER = ord("R"), ord("U")
+
+
+def _external(name: str, *arguments: Any) -> Any:
+    """A BLAS routine under a name that compiled code, also from the cache, links to."""
+    symbol = f"figmn_{name}"
+    llvm.add_symbol(symbol, get_cython_function_address("scipy.linalg.cython_blas", name))
+    return types.ExternalFunction(symbol, types.void(*arguments))
+
+
+_dgemm = _external(
+    "dgemm",
+    *(_CHAR, _CHAR, _INT, _INT, _INT),
+    *(_DOUBLE, _ARRAY, _INT, _ARRAY, _INT, _DOUBLE, _ARRAY, _INT),
+)
+_dgemv = _external(
+    "dgemv", _CHAR, _INT, _INT, _DOUBLE, _ARRAY, _INT, _ARRAY, _INT, _DOUBLE, _ARRAY, _INT
+)
+_dtrsm = _external(
+    "dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _DOUBLE, _ARRAY, _INT, _ARRAY, _INT
+)
+
+
+@intrinsic
+def _reference(typing_context: Any, value: Any) -> Any:
+    """Address of a copy of a scalar, as Fortran takes its arguments."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return cgutils.alloca_once_value(builder, arguments[0])
+
+    return types.CPointer(value)(value), generate
+
+
+@compiled
+def add_product(alpha: float, a: Array, b: Array, beta: float, c: Array) -> None:
+    """Replace ``c`` by ``alpha a b + beta c``.
+
+    Parameters
+    ----------
+    alpha, beta : float
+    a, b, c : arrays of shape (m, k), (k, n) and (m, n)
+        Views of row-major arrays; ``a`` and ``b`` may also be transposed ones.
+    """
+    m, k = a.shape
+    n = b.shape[1]
+    if m == 0 or n == 0:
+        return
+    item = a.itemsize
+    # To Fortran a row-major matrix is its transpose: c' = b' a'.
+    a_turned, b_turned = a.strides[1] != item, b.strides[1] != item
+    a_step = max(a.strides[0] // item, k) if not a_turned else max(a.strides[1] // item, m)
+    b_step = max(b.strides[0] // item, n) if not b_turned else max(b.strides[1] // item, k)
+    if m == 1:  # c' = b' a', with vectors a and c
+        _multiply(alpha, b, not b_turned, b_step, k, n, a, a.strides[1], beta, c, c.strides[1])
+        return
+    if n == 1:
+        _multiply(alpha, a, a_turned, a_step, m, k, b, b.strides[0], beta, c, c.strides[0])
+        return
+    _dgemm(
+        _reference(np.uint8(_YES if b_turned else _NO)),
+        _reference(np.uint8(_YES if a_turned else _NO)),
+        _reference(np.int32(n)),
+        _reference(np.int32(m)),
+        _reference(np.int32(k)),
+        _reference(alpha),
+        b.ctypes.data,
+        _reference(np.int32(b_step)),
+        a.ctypes.data,
+        _reference(np.int32(a_step)),
+        _reference(beta),
+        c.ctypes.data,
+        _reference(np.int32(max(c.strides[0] // item, n))),
+    )
+
+
+@compiled
+def _multiply(
+    alpha: float,
+    matrix: Array,
+    turned: bool,
+    step: int,
+    n_rows: int,
+    n_columns: int,
+    vector: Array,
+    vector_stride: int,
+    beta: float,
+    out: Array,
+    out_stride: int,
+) -> None:
+    """The product of a matrix, row-major or ``turned``, with a vector."""
+    # Rows and columns are those of the view; what lies in memory row by row is
+    # the view itself or, if either (but not both) is turned, its transpose.
+    stored_rows = n_columns if matrix.strides[1] != matrix.itemsize else n_rows
+    stored_columns = n_rows + n_columns - stored_rows
+    _dgemv(
+        _reference(np.uint8(_NO if turned else _YES)),
+        _reference(np.int32(stored_columns)),
+        _reference(np.int32(stored_rows)),
+        _reference(alpha),
+        matrix.ctypes.data,
+        _reference(np.int32(step)),
+        vector.ctypes.data,
+        _reference(np.int32(max(vector_stride // vector.itemsize, 1))),
+        _reference(beta),
+        out.ctypes.data,
+        _reference(np.int32(max(out_stride // out.itemsize, 1))),
+    )
+
+
+@compiled
+def solve_lower(triangle: Array, values: Array) -> None:
+    """Replace ``values`` by ``inv(triangle) values``.
+
+    Parameters
+    ----------
+    triangle : array of shape (n, n)
+        Row-major; only the lower triangle is read.
+    values : array of shape (n, m)
+        Row-major.
+    """
+    n, m = values.shape
+    if n == 0 or m == 0:
+        return
+    item = values.itemsize
+    # To Fortran: values' <- values' inv(triangle'), with an upper triangle.
+    _dtrsm(
+        _reference(np.uint8(_RIGHT)),
+        _reference(np.uint8(_UPPER)),
+        _reference(np.uint8(_NO)),
+        _reference(np.uint8(_NO)),
+        _reference(np.int32(m)),
+        _reference(np.int32(n)),
+        _reference(1.0),
+        triangle.ctypes.data,
+        _reference(np.int32(max(triangle.strides[0] // item, n))),
+        values.ctypes.data,
+        _reference(np.int32(max(values.strides[0] // item, m))),
+    )

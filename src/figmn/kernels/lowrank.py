@@ -1,0 +1,310 @@
+r"""One component whose newest rows are still pending, in matrix products.
+
+With a lower triangular root ``B`` of a base precision, the component's are
+
+.. math::
+
+    S = s \, B^{-1} (I + Y^\top Y) B^{-\top}, \qquad
+    \Lambda = B^\top (I - F^\top F) B / s, \qquad
+    I + Y Y^\top = L L^\top, \quad Y = L F
+
+``Y`` holds, whitened by the base, the rows that were added to the covariance
+since the base was made, and ``s`` is what is left of it. A young component's
+base is diagonal, so that it takes no D x D matrix at all.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from figmn._typing import Array, IntArray
+from figmn.kernels.blas import add_product, solve_lower
+from figmn.kernels.compiler import LARGEST_DISTANCE, compiled
+
+# Variables at a time: small enough for panels to stay in the cache.
+_PANEL = 48
+
+# Fewer rows than this do not repay what a product of matrices takes to begin.
+_FEW = 4
+
+# Beyond this, products of two whitened values may not be numbers.
+_EXTREME = 1e150
+
+# A distance of which rounding has left fewer digits than this is not used.
+_PRECISE = 1e-7
+
+
+@compiled
+def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
+    """Write ``deviations B'`` to ``out``, both of shape (N, D).
+
+    ``B`` is ``root``, of shape (D, D) and lower triangular, or, where that has
+    shape (0, 0), the diagonal matrix of ``1 / spread``.
+    """
+    n_rows, n_features = deviations.shape
+    if root.shape[0] == 0:
+        for t in range(n_rows):
+            for i in range(n_features):
+                out[t, i] = deviations[t, i] / spread[i]
+    elif n_rows < _FEW:
+        for t in range(n_rows):
+            for r in range(n_features):
+                total = 0.0
+                for j in range(r + 1):
+                    total += root[r, j] * deviations[t, j]
+                out[t, r] = total
+    else:
+        for start in range(0, n_features, _PANEL):
+            stop = min(start + _PANEL, n_features)
+            panel = root[start:stop, :stop]
+            add_product(1.0, deviations[:, :stop], panel.T, 0.0, out[:, start:stop])
+
+
+@compiled
+def measure(
+    points: Array,
+    mean: Array,
+    spread: Array,
+    root: Array,
+    rows: Array,
+    kept: float,
+    whitened: Array,
+    along: Array,
+    distances: Array,
+) -> tuple[int, bool]:
+    """Squared distances of points to one component.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+        Complete.
+    mean, spread : arrays of shape (D,)
+    root : array of shape (D, D) or (0, 0)
+    rows : array of shape (R, D)
+        ``F``.
+    kept : float
+    whitened : array of shape (N, D)
+        Written: the points' deviations, whitened by the base.
+    along : array of shape (R, N)
+        Written: ``F whitened'``.
+    distances : array of shape (N,)
+        Written.
+
+    Returns
+    -------
+    usable : int
+        Points before the first that is too extreme for products.
+    precise : bool
+        Whether no distance is a small difference of large numbers.
+    """
+    n_points, n_features = points.shape
+    deviations = np.empty((n_points, n_features))
+    for t in range(n_points):
+        for i in range(n_features):
+            deviations[t, i] = points[t, i] - mean[i]
+    whiten(deviations, spread, root, whitened)
+    if rows.shape[0] > 0:
+        add_product(1.0, rows, whitened.T, 0.0, along)
+    usable = n_points
+    precise = True
+    for t in range(n_points):
+        total = 0.0
+        for i in range(n_features):
+            total += whitened[t, i] * whitened[t, i]
+        explained = 0.0
+        for r in range(rows.shape[0]):
+            explained += along[r, t] * along[r, t]
+        if not total < _EXTREME:
+            usable = min(usable, t)
+        precise &= not total - explained < _PRECISE * total
+        distance = max(total - explained, 0.0) / kept
+        distances[t] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
+    return usable, precise
+
+
+@compiled
+def inner_products(whitened: Array, along: Array, out: Array) -> None:
+    """Write the points' inner products under ``I - F' F`` to ``out``, of shape (N, N)."""
+    add_product(1.0, whitened, whitened.T, 0.0, out)
+    if along.shape[0] > 0:
+        add_product(-1.0, along.T, along, 1.0, out)
+
+
+@compiled
+def cholesky(matrix: Array, least: float) -> None:
+    """Replace the lower triangle of a symmetric matrix by its Cholesky factor.
+
+    No pivot falls below ``least``; the upper triangle becomes zero.
+    """
+    n = matrix.shape[0]
+    for r in range(n):
+        for c in range(r):
+            total = matrix[r, c]
+            for j in range(c):
+                total -= matrix[r, j] * matrix[c, j]
+            matrix[r, c] = total / matrix[c, c]
+        total = matrix[r, r]
+        for j in range(r):
+            total -= matrix[r, j] * matrix[r, j]
+        matrix[r, r] = math.sqrt(max(total, least))
+        for c in range(r + 1, n):
+            matrix[r, c] = 0.0
+
+
+@compiled
+def advance(
+    points: Array,
+    taken: IntArray,
+    shares: Array,
+    steps: Array,
+    whitened: Array,
+    mean: Array,
+    marginals: Array,
+    joining: Array,
+) -> None:
+    """Move the mean and the marginals, and write the rows that join the covariance.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+    taken : int array of shape (C,)
+        The points towards which the component has moved, in order.
+    shares : array of shape (C,)
+        How far.
+    steps : array of shape (C, N)
+        The rows to join, as combinations of the points' deviations.
+    whitened : array of shape (N, D)
+        These deviations, whitened by the base.
+    mean, marginals : arrays of shape (D,)
+        Changed.
+    joining : array of shape (C, D)
+        Written: the rows, whitened by the base.
+    """
+    for c in range(taken.shape[0]):
+        t, share = taken[c], shares[c]
+        kept = 1.0 - share
+        for i in range(points.shape[1]):
+            deviation = points[t, i] - mean[i]
+            mean[i] += share * deviation
+            marginals[i] = kept * (marginals[i] + share * deviation * deviation)
+    add_product(1.0, steps, whitened, 0.0, joining)
+
+
+@compiled
+def project(
+    steps: Array,
+    products: Array,
+    along: Array,
+    rows: Array,
+    joining: Array,
+    crossing: Array,
+    corner: Array,
+) -> None:
+    """Turn rows that join ``Y`` into the rows by which ``F`` and ``L`` grow.
+
+    Parameters
+    ----------
+    steps : array of shape (C, N)
+    products : array of shape (N, N)
+        Of the points, under the component as it was.
+    along : array of shape (R, N)
+    rows : array of shape (R, D)
+        ``F`` as it was.
+    joining : array of shape (C, D)
+        Rows of ``Y``; overwritten by rows of ``F``.
+    crossing, corner : arrays of shape (C, R) and (C, C)
+        Written: the new rows of ``L``.
+    """
+    n_steps, n_points = steps.shape
+    combined = np.empty((n_steps, n_points))
+    add_product(1.0, steps, products, 0.0, combined)
+    add_product(1.0, combined, steps.T, 0.0, corner)
+    for c in range(n_steps):
+        corner[c, c] += 1.0
+    cholesky(corner, 1.0)
+    if rows.shape[0] > 0:
+        add_product(1.0, steps, along.T, 0.0, crossing)
+        add_product(-1.0, crossing, rows, 1.0, joining)
+    solve_lower(corner, joining)
+
+
+@compiled
+def restore(factor: Array, rows: Array, out: Array) -> None:
+    """Write ``Y = L F`` to ``out``, of shape (R, D)."""
+    if rows.shape[0] > 0:
+        add_product(1.0, factor, rows, 0.0, out)
+
+
+@compiled
+def fold(root: Array, joining: Array) -> None:
+    r"""Make the covariance of a root ``B`` that of ``B^{-1} (I + Y' Y) B^{-T}``, in place.
+
+    Panel by panel of variables, with :math:`M` the inverse of
+    :math:`I + Y_{<} Y_{<}^\top` over the variables before a panel, and ``C``
+    what they hand on to it:
+
+    .. math::
+
+        I + Y_p^\top M Y_p = K K^\top, \quad B_p' = K^{-1} (B_p - Y_p^\top C), \quad
+        P = M Y_p K^{-\top}, \quad C' = C + P B_p', \quad M' = M - P P^\top
+
+    Parameters
+    ----------
+    root : array of shape (D, D)
+        Lower triangular, with zeros above the diagonal.
+    joining : array of shape (R, D)
+        ``Y``.
+    """
+    n_rows, n_features = joining.shape
+    middle = np.eye(n_rows)
+    carried = np.zeros((n_rows, n_features))
+    passing = np.empty((_PANEL, n_rows))
+    corner = np.empty((_PANEL, _PANEL))
+    for start in range(0, n_features, _PANEL):
+        stop = min(start + _PANEL, n_features)
+        width = stop - start
+        panel = joining[:, start:stop]
+        passed = passing[:width]
+        block = corner[:width, :width]
+        add_product(1.0, panel.T, middle, 0.0, passed)
+        add_product(1.0, passed, panel, 0.0, block)
+        for i in range(width):
+            block[i, i] += 1.0
+        cholesky(block, 1.0)
+        if start > 0:
+            add_product(-1.0, panel.T, carried[:, :start], 1.0, root[start:stop, :start])
+        solve_lower(block, root[start:stop, :stop])
+        solve_lower(block, passed)
+        add_product(1.0, passed.T, root[start:stop, :stop], 1.0, carried[:, :stop])
+        add_product(-1.0, passed.T, passed, 1.0, middle)
+
+
+@compiled
+def move_last(root: Array, position: int) -> None:
+    """Make one variable the last, in the lower triangular root of a precision, in place.
+
+    The variables after it move up by one; O(D^2), by rotations of adjacent rows.
+    """
+    n_features = root.shape[0]
+    last = n_features - 1
+    held = root[position].copy()  # the row that takes up the variable's column
+    column = held[position]
+    held[position] = 0.0
+    for r in range(position + 1, n_features):
+        entry = root[r, position]
+        for j in range(position, r):
+            root[r, j] = root[r, j + 1]
+        length = math.hypot(column, entry)
+        cosine, sine = column / length, entry / length
+        for j in range(r):
+            mine, other = root[r, j], held[j]
+            root[r - 1, j] = cosine * mine - sine * other
+            held[j] = sine * mine + cosine * other
+        for j in range(r, n_features):
+            root[r - 1, j] = 0.0
+        column = length
+    for j in range(last):
+        root[last, j] = held[j]
+    root[last, last] = column

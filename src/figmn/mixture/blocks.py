@@ -1,0 +1,291 @@
+"""Learning by blocks of rows.
+
+A block's rows are measured against all components at once; then a walk in
+coefficients (:mod:`figmn.kernels.blocks`) learns them one after the other,
+stopping for components that are touched for the first time and for rows that
+start one; at the end every touched component takes in its rows. What a block
+cannot do, the plain loop does for the components concerned: incomplete rows, and
+rows so far off that products would lose their digits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from figmn._typing import Array, Index
+from figmn.kernels.blocks import ASTONISHING, NOVEL, SPURIOUS, UNPREPARED, Walked, walk
+from figmn.kernels.learning import Settings
+from figmn.kernels.learning import learn as learn_plainly
+from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
+from figmn.kernels.moments import absorb_all
+from figmn.mixture import state as states
+from figmn.mixture.density import normalised
+
+if TYPE_CHECKING:
+    from figmn.mixture.lazy import LazyComponents
+
+_BLOCK: Final = 64  # rows learnt at a time
+_NONE: Final = np.empty(0, dtype=np.int64)
+_FOLD: Final = 128  # pending rows that are worth a pass over a dense base
+
+
+def learn(components: LazyComponents, rows: Array, weights: Array, settings: Settings) -> int:
+    """Learn rows in order; returns how many there were to learn."""
+    unknown = np.isnan(rows)
+    incomplete: Index = _NONE
+    if unknown.any() or not weights.all():
+        useful = (weights > 0.0) & ~unknown.all(axis=1)
+        rows, weights, unknown = rows[useful], weights[useful], unknown[useful]
+        incomplete = np.flatnonzero(unknown.any(axis=1))
+    done = 0
+    while done < len(rows):
+        ahead = incomplete[np.searchsorted(incomplete, done) :] if len(incomplete) else _NONE
+        end = int(ahead[0]) if len(ahead) else len(rows)
+        absorbed = False
+        if done < end:
+            block = slice(done, min(done + _BLOCK, end))
+            learnt, beyond, absorbed = _learn_block(
+                components, rows[block], weights[block], settings
+            )
+            done += learnt
+            if not beyond:
+                continue
+        row = slice(done, done + 1)
+        _learn_row(components, rows[row], weights[row], settings, absorbed)
+        done += 1
+    return len(rows)
+
+
+def _learn_block(
+    components: LazyComponents, points: Array, weights: Array, settings: Settings
+) -> tuple[int, bool, bool]:
+    """Learn complete rows of positive weight, as far as a block can.
+
+    Returns
+    -------
+    learnt : int
+    beyond : bool
+        Whether the next row is beyond the reach of a block.
+    absorbed : bool
+        Whether the column moments know it already.
+    """
+    block = _Block(components, points)
+    points, weights = points[: block.usable], weights[: block.usable]
+    done, absorbed, reason = 0, 0, ASTONISHING
+    while done < block.usable:
+        done, reason = walk(
+            points,
+            weights,
+            done,
+            absorbed,
+            block.distances,
+            block.slots,
+            block.wanted,
+            block.walked,
+            components.standing,
+            components.moments,
+            settings,
+        )
+        absorbed = max(absorbed, min(done + 1, block.usable))
+        if reason == UNPREPARED:
+            block.prepare()
+        elif reason == NOVEL:
+            components.create(points[done], weights[done], settings)
+            block.add_component()
+            done += 1
+        else:
+            break
+    block.finish()
+    if reason == SPURIOUS:
+        components.prune(settings)
+        return done, False, False
+    return done, done < len(points) or block.usable < block.size, absorbed > done
+
+
+class _Block:
+    """Rows of a block, measured against the components, and what they do to them.
+
+    Attributes
+    ----------
+    size, usable : int
+        Number of rows, and of those before the first that is too extreme.
+    distances : array of shape (K, B)
+        At the start of the block.
+    slots : int array of shape (K,)
+        Where in ``walked`` a component is, or -1.
+    wanted : bool array of shape (K,)
+        Components that need a place there.
+    walked : Walked
+    """
+
+    def __init__(self, components: LazyComponents, points: Array) -> None:
+        self._components, self._points = components, points
+        self._whitened: list[Array | None] = []
+        self._along: list[Array] = []
+        self._touched: list[tuple[int, Array]] = []  # component, products at the start
+        self._scratch = np.empty(points.shape)
+        self.size = self.usable = len(points)
+        count = components.n_components
+        self.distances = np.empty((count, self.size))
+        for k in range(count):
+            self._measure(k)
+        self.slots = np.full(count, -1)
+        # With one component, or one row, there is nothing to find out by walking.
+        self.wanted = np.full(count, count == 1 or self.size == 1)
+        self.walked = _walked(max(count if self.size == 1 else 1, 1), self.usable)
+        if self.usable < self.size:
+            self._points = points[: self.usable]
+            self.distances = np.ascontiguousarray(self.distances[:, : self.usable])
+            self._along = [np.ascontiguousarray(a[:, : self.usable]) for a in self._along]
+            self._whitened = [w if w is None else w[: self.usable] for w in self._whitened]
+        if self.usable > 0 and self.wanted.any():
+            self.prepare()
+
+    def _measure(self, k: int) -> None:
+        """Distances of the rows to a component, and what is worth keeping of the way there."""
+        held = self._components
+        for _ in range(2):
+            root, pending = held.roots[k], held.pending[k].rows
+            whitened = np.empty(self._points.shape) if len(root) else self._scratch
+            along = np.empty((len(pending), len(self._points)))
+            usable, precise = measure(
+                self._points,
+                held.means[k],
+                held.spreads[k],
+                root,
+                pending,
+                held.kept[k],
+                whitened,
+                along,
+                self.distances[k],
+            )
+            if precise:
+                break
+            held.fold(k, held.pending[k].restored())
+        self.usable = min(self.usable, usable)
+        self._along.append(along)
+        self._whitened.append(whitened if len(root) else None)
+
+    def add_component(self) -> None:
+        """Take in a component that was just created."""
+        k = len(self.slots)
+        self.slots = np.append(self.slots, -1)
+        self.wanted = np.append(self.wanted, False)
+        self.distances = np.vstack([self.distances, np.empty((1, len(self._points)))])
+        self._scratch = self._scratch[: len(self._points)]
+        self._measure(k)
+
+    def prepare(self) -> None:
+        """Compute the inner products of the rows under the wanted components."""
+        held = self._components
+        for k in np.flatnonzero(self.wanted):
+            slot = self.slots[k] = len(self._touched)
+            if slot == len(self.walked.counts):
+                self.walked = _enlarged(self.walked)
+            if len(self._points) == 1:  # its distance says it all
+                products = self.distances[k : k + 1] * held.kept[k]
+            else:
+                products = np.empty((len(self._points), len(self._points)))
+                inner_products(self._whiten(k), self._along[k], products)
+            np.divide(products, held.kept[k], out=self.walked.products[slot])
+            self._touched.append((int(k), products))
+        self.wanted[:] = False
+
+    def _whiten(self, k: int) -> Array:
+        """The rows' deviations from a component's mean at the start, whitened by its base."""
+        whitened = self._whitened[k]
+        if whitened is None:
+            held = self._components
+            whitened = self._whitened[k] = np.empty(self._points.shape)
+            whiten(self._points - held.means[k], held.spreads[k], held.roots[k], whitened)
+        return whitened
+
+    def finish(self) -> None:
+        """Let every touched component take in its rows."""
+        for slot, (k, products) in enumerate(self._touched):
+            count = int(self.walked.counts[slot])
+            if count > 0:
+                self._take_in(k, slot, count, products)
+
+    def _take_in(self, k: int, slot: int, count: int, products: Array) -> None:
+        held, walked = self._components, self.walked
+        steps = walked.steps[slot, :count]
+        pending, root, whitened = held.pending[k], held.roots[k], self._whiten(k)
+        n_before, n_after = len(pending), len(pending) + len(steps)
+        due = n_after >= (_FOLD if len(root) else max(held.n_features // 2, 1))
+        joined = pending.restored(len(steps)) if due else np.empty((len(steps), held.n_features))
+        joining = joined[n_before:] if due else joined
+        advance(
+            self._points,
+            walked.taken[slot, :count],
+            walked.shares[slot, :count],
+            steps,
+            whitened,
+            held.means[k],
+            held.marginals[k],
+            joining,
+        )
+        if due:
+            held.fold(k, joined)
+            return
+        crossing, corner = np.empty((len(steps), n_before)), np.empty((len(steps), len(steps)))
+        project(steps, products, self._along[k], pending.rows, joining, crossing, corner)
+        pending.append(joining, crossing, corner)
+
+
+def _walked(slots: int, size: int) -> Walked:
+    return Walked(
+        np.empty((slots, size, size)),
+        np.empty((slots, size, size)),
+        np.zeros((slots, size)),
+        np.zeros((slots, size), dtype=np.int64),
+        np.zeros((slots, size)),
+        np.zeros(slots, dtype=np.int64),
+    )
+
+
+def _enlarged(walked: Walked) -> Walked:
+    slots, size = walked.shifts.shape
+    larger = _walked(2 * slots, size)
+    for before, after in zip(walked, larger, strict=True):
+        after[:slots] = before
+    return larger
+
+
+def _learn_row(
+    components: LazyComponents, row: Array, weight: Array, settings: Settings, absorbed: bool
+) -> None:
+    """Learn one row of any kind by the plain loop, on the components that gain from it."""
+    if settings.adaptive and not absorbed:
+        absorb_all(components.moments, row, weight)
+    n_known = int(np.sum(~np.isnan(row)))
+    may_grow = components.n_components < settings.max_components
+    if components.n_components == 0:
+        expected = np.where(np.isnan(row[0]), components.moments[1], row[0])
+        components.create(expected, weight[0], settings)
+        return
+    distances, log_joint = components.evaluated(row)
+    posteriors = normalised(log_joint)
+    if may_grow and not distances.min() < settings.thresholds[n_known]:
+        components.create(components.filled(row, posteriors)[0], weight[0], settings)
+        return
+    masses = components.masses
+    gaining = np.flatnonzero(masses + weight * posteriors[0] != masses)
+    others = np.setdiff1d(np.arange(components.n_components), gaining)
+    components.ages[others] += 1
+    part = states.selected(components, gaining)
+    learn_plainly(row, weight, 0, part, _only_updating(settings, len(gaining)))
+    components.take(part, gaining)
+    if settings.prune_mass > 0.0:
+        components.prune(settings)
+
+
+def _only_updating(settings: Settings, n_components: int) -> Settings:
+    return settings._replace(
+        thresholds=np.full_like(settings.thresholds, np.inf),
+        adaptive=False,
+        prune_mass=0.0,
+        max_components=n_components,
+    )

@@ -1,0 +1,475 @@
+"""Components for many variables: low rank while young, updated in matrix products."""
+
+from __future__ import annotations
+
+import copy
+from typing import Final, Self
+
+import numpy as np
+
+from figmn._typing import AnyArray, Array, Index, IntArray
+from figmn.kernels import evaluation
+from figmn.kernels.blas import solve_lower
+from figmn.kernels.blocks import Standing
+from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, UNEXPLAINED
+from figmn.kernels.factor import settle
+from figmn.kernels.learning import Settings
+from figmn.kernels.lowrank import fold, measure
+from figmn.mixture import blocks, factors
+from figmn.mixture import state as states
+from figmn.mixture.components import Components, Split
+from figmn.mixture.pending import Pending
+from figmn.mixture.scale import suggested_scale
+
+_QUERY: Final = 256  # rows evaluated at a time
+_LOG_2PI: Final = float(np.log(2.0 * np.pi))
+_NO_ROOT: Final = np.empty((0, 0))
+_VECTORS: Final = ("means", "spreads", "marginals")
+_SCALARS: Final = ("log_dets", "masses", "ages", "kept")
+_COUNTS: Final = ("ages", "learnt", "dense", "pending")
+_LAYOUT: Final = {
+    **dict.fromkeys(_VECTORS, "KD"),
+    **dict.fromkeys(_SCALARS, "K"),
+    "moments": "3D",
+    "learnt": "1",
+    "dense": "E",
+    "roots": "EDD",
+    "pending": "K",
+    "rows": "RD",
+    "row_factors": "Q",
+}
+_LEAD: Final = 4  # the share of the variables that rules most components out
+_LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
+_ROUNDING: Final = 1e-9
+
+
+class LazyComponents(Components):
+    r"""Components that put off work in D x D numbers until it can be done in bulk.
+
+    Each has a base and pending rows, as :mod:`figmn.kernels.lowrank` explains.
+    The base of a young component is diagonal, ``spreads``; once about D / 2 rows
+    are pending it becomes a dense lower triangular root of a precision matrix,
+    and from then on takes in pending rows by the hundred.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.moments = np.zeros((3, n_features))
+        self.roots: list[Array] = []
+        self.pending: list[Pending] = []
+        self._n_learnt = 0
+        self._stored = _room(n_features, 1)
+
+    # -- What is held --------------------------------------------------------
+
+    @property
+    def n_components(self) -> int:
+        return len(self.roots)
+
+    @property
+    def n_learnt(self) -> int:
+        return self._n_learnt
+
+    @property
+    def means(self) -> Array:
+        return self._stored["means"][: self.n_components]
+
+    @property
+    def spreads(self) -> Array:
+        """Standard deviations of diagonal bases, of shape (K, D)."""
+        return self._stored["spreads"][: self.n_components]
+
+    @property
+    def marginals(self) -> Array:
+        return self._stored["marginals"][: self.n_components]
+
+    @property
+    def log_dets(self) -> Array:
+        return self._stored["log_dets"][: self.n_components]
+
+    @property
+    def masses(self) -> Array:
+        return self._stored["masses"][: self.n_components]
+
+    @property
+    def ages(self) -> IntArray:
+        ages: IntArray = self._stored["ages"][: self.n_components]
+        return ages
+
+    @property
+    def kept(self) -> Array:
+        """What is left of each base covariance, of shape (K,)."""
+        return self._stored["kept"][: self.n_components]
+
+    @property
+    def standing(self) -> Standing:
+        """The part of the state that every row changes."""
+        count, stored = self.n_components, self._stored
+        parts = (stored[name][:count] for name in Standing._fields)
+        return Standing(*parts)
+
+    def append(self, mean: Array, spread: Array, mass: float) -> None:
+        """Add a component with a diagonal covariance."""
+        k = self.n_components
+        if k == len(self._stored["masses"]):
+            larger = _room(self.n_features, k + max(8, k // 4))
+            for name, values in self._stored.items():
+                larger[name][:k] = values
+            self._stored = larger
+        self.roots.append(_NO_ROOT)
+        self.pending.append(Pending.none(self.n_features))
+        self.means[k], self.spreads[k], self.marginals[k] = mean, spread, spread**2
+        self.log_dets[k], self.kept[k] = 2.0 * np.log(spread).sum(), 1.0
+        self.masses[k], self.ages[k] = mass, 1
+
+    def remove(self, k: int) -> None:
+        """Take a component out; the others keep their order."""
+        for values in self._stored.values():
+            values[k : self.n_components - 1] = values[k + 1 : self.n_components]
+        del self.roots[k], self.pending[k]
+
+    def put(self, k: int, whitener: Array, variances: Array) -> None:
+        """Give a component a dense base, with nothing pending."""
+        self.roots[k] = whitener / np.sqrt(variances)[:, np.newaxis]
+        self.pending[k] = Pending.none(self.n_features)
+        self.kept[k] = 1.0
+        self.log_dets[k] = np.log(variances).sum()
+
+    # -- Learning ------------------------------------------------------------
+
+    def learn(self, rows: Array, weights: Array, settings: Settings) -> None:
+        self._n_learnt += blocks.learn(self, rows, weights, settings)
+
+    def create(self, mean: Array, weight: float, settings: Settings) -> None:
+        """Start a component at a novel row."""
+        scale = suggested_scale(self.moments) if settings.adaptive else settings.scale
+        deviation = np.minimum(settings.delta * scale, LARGEST)
+        variance = np.maximum(deviation**2 / max(weight, 1.0), SMALLEST_VARIANCE)
+        self.append(mean, np.sqrt(variance), weight)
+
+    def prune(self, settings: Settings) -> None:
+        """Remove old components of little mass, but never the heaviest one."""
+        spurious = (self.ages > settings.prune_age) & (self.masses < settings.prune_mass)
+        spurious[np.argmax(self.masses)] = False
+        for k in np.flatnonzero(spurious)[::-1]:
+            self.remove(int(k))
+
+    def fold(self, k: int, joining: Array) -> None:
+        """Make the base of a component a dense one that has taken in whitened rows."""
+        if len(self.roots[k]) == 0:
+            self.roots[k] = np.diag(1.0 / self.spreads[k])
+        root = self.roots[k]
+        fold(root, joining)
+        self.pending[k] = Pending.none(self.n_features)
+        variances = self.kept[k] / np.diagonal(root) ** 2
+        if np.all(variances >= np.maximum(UNEXPLAINED * self.marginals[k], SMALLEST_VARIANCE)):
+            self.log_dets[k] = np.log(variances).sum()
+            return
+        whiteners, residual = (part[np.newaxis] for part in _split(root, self.kept[k]))
+        settle(whiteners, residual, self.marginals[k : k + 1], 0)
+        self.put(k, whiteners[0], residual[0])
+
+    # -- Questions -----------------------------------------------------------
+
+    def factor(self, k: int) -> tuple[Array, Array]:
+        return _split(self._whole_root(k), self.kept[k])
+
+    def _whole_root(self, k: int) -> Array:
+        """Root of a component's precision, but for ``kept``; a copy."""
+        root = self.roots[k].copy() if len(self.roots[k]) else np.diag(1.0 / self.spreads[k])
+        if len(self.pending[k]):
+            fold(root, self.pending[k].restored())
+        return root
+
+    def evaluated(self, rows: Array) -> tuple[Array, Array]:
+        known = np.sum(~np.isnan(rows), axis=1)
+        complete = known == self.n_features
+        distances = np.empty((len(rows), self.n_components))
+        log_joint = np.empty_like(distances)
+        self._measure_all(rows, np.flatnonzero(complete), distances)
+        constants = np.log(self.weights) - 0.5 * (self.n_features * _LOG_2PI + self.log_dets)
+        log_joint[complete] = constants - 0.5 * distances[complete]
+        rest = np.flatnonzero(~complete)
+        if len(rest):
+            for k in range(self.n_components):
+                parts = np.empty((2, len(rest), 1))
+                evaluation.evaluate(rows[rest], *self._one(k), *parts)
+                distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
+        return distances, log_joint
+
+    def _measure_all(self, rows: Array, which: Index, distances: Array) -> None:
+        """Write the distances of some rows, all of them complete."""
+        whitened = np.empty((min(_QUERY, len(which)), self.n_features))
+        for k in range(self.n_components):
+            root, pending = self.roots[k], self.pending[k].rows
+            for start in range(0, len(which), _QUERY):
+                here = which[start : start + _QUERY]
+                points = rows[here]
+                out = np.empty(len(here))
+                for _ in range(2):
+                    along = np.empty((len(pending), len(here)))
+                    _, precise = measure(
+                        points,
+                        self.means[k],
+                        self.spreads[k],
+                        root,
+                        pending,
+                        self.kept[k],
+                        whitened[: len(here)],
+                        along,
+                        out,
+                    )
+                    if precise:
+                        break
+                    root, pending = self._whole_root(k), pending[:0]
+                distances[here, k] = out
+
+    def _one(self, k: int) -> tuple[Array, Array, Array, Array, Array]:
+        """One component as the plain kernels take it."""
+        whitener, variances = self.factor(k)
+        return (
+            self.means[k : k + 1],
+            whitener[np.newaxis],
+            variances[np.newaxis],
+            self.log_dets[k : k + 1],
+            np.log(self.weights[k : k + 1]),
+        )
+
+    def filled(self, rows: Array, posteriors: Array) -> Array:
+        filled = np.where(np.isnan(rows), 0.0, rows)
+        incomplete = np.flatnonzero(np.isnan(rows).any(axis=1))
+        missing = np.isnan(rows[incomplete])
+        part = np.empty((len(incomplete), self.n_features))
+        for k in range(self.n_components if len(incomplete) else 0):
+            share = np.ascontiguousarray(posteriors[incomplete, k : k + 1])
+            mean, whitener, variances, _, _ = self._one(k)
+            evaluation.fill(rows[incomplete], mean, whitener, variances, share, part)
+            filled[incomplete] += np.where(missing, part, 0.0)
+        return filled
+
+    def log_joint(self, rows: Array) -> Array:
+        dense = np.array([len(root) > 0 for root in self.roots])
+        settled = dense & np.array([len(pending) == 0 for pending in self.pending])
+        if not settled.all() or self.n_components < 2 or np.isnan(rows).any():
+            return self.evaluated(rows)[1]
+        return self._bounded(rows)
+
+    def _bounded(self, rows: Array) -> Array:
+        """Log joint densities, exact only where they can matter.
+
+        The distance in some leading variables bounds that in all of them, at a
+        fraction of the cost. Only components that are not ruled out by it are
+        then evaluated in full.
+        """
+        lead = max(self.n_features // _LEAD, 1)
+        constants = np.log(self.weights) - 0.5 * (self.n_features * _LOG_2PI + self.log_dets)
+        log_joint = np.empty((len(rows), self.n_components))
+        for start in range(0, len(rows), _QUERY):
+            here = slice(start, start + _QUERY)
+            points, bounds = rows[here], log_joint[here]
+            for k in range(self.n_components):
+                bounds[:, k] = constants[k] - 0.5 * self._distances(k, points, lead)
+            likely = np.argmax(bounds, axis=1)
+            known = np.zeros(bounds.shape, dtype=bool)
+            known[np.arange(len(points)), likely] = True
+            self._evaluate_where(known, points, constants, bounds)
+            best = bounds[known]
+            rest = ~known & (bounds > best[:, np.newaxis] - _LOG_NOTHING)
+            self._evaluate_where(rest, points, constants, bounds)
+        return log_joint
+
+    def _evaluate_where(self, chosen: AnyArray, points: Array, constants: Array, out: Array) -> None:
+        for k in np.flatnonzero(chosen.any(axis=0)):
+            which = np.flatnonzero(chosen[:, k])
+            distances = self._distances(int(k), points[which], self.n_features)
+            out[which, k] = constants[k] - 0.5 * distances
+
+    def _distances(self, k: int, points: Array, lead: int) -> Array:
+        """Squared distances in the leading variables, to a component with nothing pending."""
+        distances = np.empty(len(points))
+        measure(
+            points[:, :lead],
+            self.means[k, :lead],
+            self.spreads[k, :lead],
+            self.roots[k][:lead, :lead],
+            self.pending[k].rows[:, :lead],
+            self.kept[k],
+            np.empty((len(points), lead)),
+            np.empty((0, len(points))),
+            distances,
+        )
+        return distances
+
+    def marginal(self, variables: Index) -> LazyComponents:
+        marginal = LazyComponents(len(variables))
+        marginal._n_learnt = self._n_learnt
+        marginal.moments[:] = self.moments[:, variables]
+        for k in range(self.n_components):
+            marginal.append(self.means[k, variables], self.spreads[k, variables], self.masses[k])
+            if len(self.roots[k]):
+                marginal.roots[k] = factors.reorder_root(self._whole_root(k), variables)
+                log_det = -2.0 * np.log(np.diagonal(marginal.roots[k])).sum()
+            else:
+                joining = self.pending[k].restored()[:, variables]
+                marginal.pending[k] = Pending.of(np.ascontiguousarray(joining))
+                pivots = np.diagonal(marginal.pending[k].factor)
+                log_det = 2.0 * (np.log(self.spreads[k, variables]).sum() + np.log(pivots).sum())
+            marginal.log_dets[k] = log_det + len(variables) * np.log(self.kept[k])
+        marginal.marginals[:] = self.marginals[:, variables]
+        marginal.kept[:], marginal.ages[:] = self.kept, self.ages
+        return marginal
+
+    def split(self, known: Index, wanted: Index) -> Split:
+        marginal = self.marginal(known)
+        shape = (self.n_components, len(wanted))
+        coefficients = np.empty((*shape, len(known)))
+        whiteners, variances = np.empty((*shape, len(wanted))), np.empty(shape)
+        for k in range(self.n_components):
+            if len(self.roots[k]):
+                both = np.concatenate([known, wanted])
+                root = factors.reorder_root(self._whole_root(k), both)[len(known) :]
+                given, variances[k] = _split(root[:, len(known) :], self.kept[k])
+                whiteners[k] = given
+                slopes = root[:, : len(known)] / np.diagonal(root[:, len(known) :])[:, np.newaxis]
+                coefficients[k] = -factors.inverses(given[np.newaxis])[0] @ slopes
+            else:
+                coefficients[k], covariance = self._young_split(k, known, wanted, marginal)
+                parts = factors.factor(covariance[np.newaxis])
+                whiteners[k], variances[k] = parts[0][0], parts[1][0]
+        return Split(marginal, np.nan_to_num(coefficients), whiteners, variances)
+
+    def _young_split(
+        self, k: int, known: Index, wanted: Index, marginal: LazyComponents
+    ) -> tuple[Array, Array]:
+        """Coefficients and conditional covariance of wanted variables, with a diagonal base.
+
+        With ``L L' = I + Y_k Y_k'``, ``F_k = L^-1 Y_k`` and ``H = L^-1 Y_w`` they
+        are ``H' F_k`` and ``I + H' H``, but for the variables' scales.
+        """
+        given = self.pending[k].restored()[:, wanted].copy()
+        solve_lower(np.ascontiguousarray(marginal.pending[k].factor), given)
+        spread, unit = self.spreads[k, wanted][:, np.newaxis], self.spreads[k, known]
+        coefficients = spread * (given.T @ marginal.pending[k].rows) / unit
+        covariance = self.kept[k] * spread * (np.eye(len(wanted)) + given.T @ given) * spread.T
+        return coefficients, covariance
+
+    # -- Changing ------------------------------------------------------------
+
+    def merge(self, i: int, j: int) -> None:
+        pair = states.selected(self, np.array([i, j]))
+        states.merge(pair, 0, 1)
+        self.take(pair, np.array([i]))
+        self.remove(j)
+
+    def take(self, state: states.State, which: Index) -> None:
+        """Replace components by those of a state."""
+        for number, k in enumerate(which):
+            self.put(k, state.whiteners[number], state.variances[number])
+            for name in ("means", "marginals", "log_dets", "masses", "ages"):
+                self._stored[name][k] = getattr(state, name)[number]
+
+    def widened(self, initial: Array) -> Self:
+        wider = type(self)(self.n_features + len(initial))
+        everything = states.selected(self, np.arange(self.n_components))
+        wider.assume(states.widened(everything, initial))
+        wider._n_learnt = self._n_learnt
+        return wider
+
+    def assume(self, state: states.State) -> None:
+        """Become what a state of plain components is."""
+        self.moments[:] = state.moments
+        self._n_learnt = int(state.size[1])
+        for k in range(int(state.size[0])):
+            self.append(state.means[k], np.sqrt(state.variances[k]), state.masses[k])
+        self.take(state, np.arange(self.n_components))
+
+    # -- Keeping -------------------------------------------------------------
+
+    def copied(self) -> Self:
+        """An independent copy."""
+        return copy.deepcopy(self)
+
+    def arrays(self) -> dict[str, AnyArray]:
+        dense = [k for k, root in enumerate(self.roots) if len(root)]
+        shape = (self.n_features, self.n_features)
+        arrays: dict[str, AnyArray] = {
+            name: values[: self.n_components].copy() for name, values in self._stored.items()
+        }
+        arrays["moments"] = self.moments
+        arrays["learnt"] = np.array([self._n_learnt])
+        arrays["dense"] = np.array(dense, dtype=np.int64)
+        arrays["roots"] = np.array([self.roots[k] for k in dense]).reshape(-1, *shape)
+        arrays["pending"] = np.array([len(p) for p in self.pending], dtype=np.int64)
+        arrays["rows"] = np.vstack([np.empty((0, self.n_features))] + [p.rows for p in self.pending])
+        arrays["row_factors"] = np.concatenate([np.empty(0)] + [p.factor.ravel() for p in self.pending])
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, AnyArray]) -> Self:
+        _check(arrays)
+        held = cls(arrays["moments"].shape[1])
+        held.moments[:] = arrays["moments"]
+        held._n_learnt = int(arrays["learnt"][0])
+        held._stored = {name: arrays[name].copy() for name in (*_VECTORS, *_SCALARS)}
+        held.roots = [_NO_ROOT] * len(arrays["masses"])
+        for k, root in zip(arrays["dense"], arrays["roots"], strict=True):
+            held.roots[k] = root.copy()
+        first_row = first_entry = 0
+        for count in arrays["pending"]:
+            rows = arrays["rows"][first_row : first_row + count].copy()
+            entries = arrays["row_factors"][first_entry : first_entry + count**2]
+            held.pending.append(Pending(rows, entries.reshape(count, count).copy()))
+            first_row, first_entry = first_row + count, first_entry + count**2
+        return held
+
+
+def _check(arrays: dict[str, AnyArray]) -> None:
+    """Raise ValueError on arrays that no learning could have made."""
+    if set(arrays) != set(_LAYOUT):
+        raise ValueError("arrays are missing or unknown")
+    if arrays["means"].ndim != 2 or arrays["pending"].dtype != np.int64:
+        raise ValueError("the counts or the means have the wrong shape")
+    n_components, n_features = arrays["means"].shape
+    pending = arrays["pending"]
+    if len(pending) != n_components or np.any(pending < 0) or np.any(pending > 2**20):
+        raise ValueError("the counts of pending rows are out of range")
+    sizes = {
+        "K": n_components,
+        "D": n_features,
+        "E": len(arrays["dense"]),
+        "R": int(pending.sum()),
+        "Q": int((pending**2).sum()),
+        "1": 1,
+        "3": 3,
+    }
+    for name, letters in _LAYOUT.items():
+        kind = np.int64 if name in _COUNTS else np.float64
+        if arrays[name].shape != tuple(sizes[a] for a in letters) or arrays[name].dtype != kind:
+            raise ValueError(f"array {name!r} has the wrong shape or type")
+        if not np.all(np.isfinite(arrays[name])):
+            raise ValueError(f"array {name!r} holds NaN or infinity")
+    if np.any(np.abs(arrays["means"]) > LARGEST):
+        raise ValueError("a mean is out of range")
+    diagonals = np.diagonal(arrays["roots"], axis1=1, axis2=2)
+    positive = (*(arrays[name] for name in ("spreads", "marginals", "masses", "kept")), diagonals)
+    if not all(np.all(values > 0.0) for values in positive) or np.any(arrays["moments"][::2] < 0):
+        raise ValueError("a variance or a mass is not positive")
+    if np.any(np.triu(arrays["roots"], 1) != 0.0):
+        raise ValueError("a precision root is not lower triangular")
+    dense = arrays["dense"]
+    if np.any(np.diff(dense) <= 0) or np.any(dense < 0) or np.any(dense >= n_components):
+        raise ValueError("the dense components are out of range")
+    if np.any(np.sum(arrays["rows"] ** 2, axis=1) > 1.0 + _ROUNDING) or arrays["learnt"][0] < 0:
+        raise ValueError("a pending row or the row count is out of range")
+
+
+def _room(n_features: int, capacity: int) -> dict[str, AnyArray]:
+    room: dict[str, AnyArray] = {name: np.zeros((capacity, n_features)) for name in _VECTORS}
+    room |= {name: np.zeros(capacity) for name in _SCALARS}
+    room["ages"] = np.zeros(capacity, dtype=np.int64)
+    return room
+
+
+def _split(root: Array, kept: float) -> tuple[Array, Array]:
+    """Whitener and variances of a root."""
+    diagonal = np.diagonal(root)
+    return root / diagonal[:, np.newaxis], kept / diagonal**2
