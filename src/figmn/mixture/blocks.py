@@ -72,12 +72,11 @@ def _learn_block(
         Whether the column moments know it already.
     """
     block = _Block(components, points)
-    points, weights = points[: block.usable], weights[: block.usable]
     done, absorbed, reason = 0, 0, ASTONISHING
     while done < block.usable:
         done, reason = walk(
-            points,
-            weights,
+            points[: block.usable],
+            weights[: block.usable],
             done,
             absorbed,
             block.distances,
@@ -101,7 +100,7 @@ def _learn_block(
     if reason == SPURIOUS:
         components.prune(settings)
         return done, False, False
-    return done, done < len(points) or block.usable < block.size, absorbed > done
+    return done, done < len(points), absorbed > done
 
 
 class _Block:
@@ -109,8 +108,8 @@ class _Block:
 
     Attributes
     ----------
-    size, usable : int
-        Number of rows, and of those before the first that is too extreme.
+    usable : int
+        Number of rows before the first that is too extreme.
     distances : array of shape (K, B)
         At the start of the block.
     slots : int array of shape (K,)
@@ -126,16 +125,16 @@ class _Block:
         self._along: list[Array] = []
         self._touched: list[tuple[int, Array]] = []  # component, products at the start
         self._scratch = np.empty(points.shape)
-        self.size = self.usable = len(points)
+        self.usable = len(points)
         count = components.n_components
-        self.distances = np.empty((count, self.size))
+        self.distances = np.empty((count, len(points)))
         for k in range(count):
             self._measure(k)
         self.slots = np.full(count, -1)
         # With one component, or one row, there is nothing to find out by walking.
-        self.wanted = np.full(count, count == 1 or self.size == 1)
-        self.walked = _walked(max(count if self.size == 1 else 1, 1), self.usable)
-        if self.usable < self.size:
+        self.wanted = np.full(count, count == 1 or len(points) == 1)
+        self.walked = _walked(max(count if len(points) == 1 else 1, 1), self.usable)
+        if self.usable < len(points):
             self._points = points[: self.usable]
             self.distances = np.ascontiguousarray(self.distances[:, : self.usable])
             self._along = [np.ascontiguousarray(a[:, : self.usable]) for a in self._along]
@@ -176,6 +175,10 @@ class _Block:
         self.distances = np.vstack([self.distances, np.empty((1, len(self._points)))])
         self._scratch = self._scratch[: len(self._points)]
         self._measure(k)
+        if self.usable < len(self._points):
+            # Nothing of the rows from there on counts, so that they must not overflow.
+            self._points = self._points.copy()
+            self._points[self.usable :] = self._components.means[k]
 
     def prepare(self) -> None:
         """Compute the inner products of the rows under the wanted components."""
