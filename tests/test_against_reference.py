@@ -10,6 +10,9 @@ from figmn import Mixture
 from figmn.reference import IGMN
 from helpers import clusters, reference_like
 
+# Everything here holds however the components are held.
+pytestmark = pytest.mark.usefixtures("held")
+
 DIMENSIONS = [1, 2, 3, 5, 8, 13, 21, 34, 64]
 
 

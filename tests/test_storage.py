@@ -28,6 +28,7 @@ from helpers import clusters, random_mixture
 DATA = Path(__file__).parent / "data"
 ROWS = clusters(300, 3)
 MORE = clusters(200, 3, seed=1)
+MANY = clusters(100, 300, seed=2)
 LABELS = np.array(["red", "green", "blue"])[np.arange(300) % 3]
 
 
@@ -39,6 +40,10 @@ def learnt_models():
         "mixture in warm-up": Mixture(3).learn(gaps[:20], np.linspace(0.0, 1.0, 20)),
         "mixture with a scale": Mixture(3, scale=[1.0, 2.0, 3.0], max_components=4).learn(ROWS),
         "mixture without rows": Mixture(2),
+        "mixture of many variables": Mixture(300, scale=1.0, beta=0.01).learn(MANY),
+        "mixture of many variables, grown old": Mixture(300, scale=1.0, beta=0.0).learn(
+            np.tile(MANY, (3, 1))
+        ),
         "density": IncrementalGaussianMixture(delta=0.4).partial_fit(ROWS),
         "classifier": MixtureClassifier().partial_fit(ROWS, LABELS),
         "regressor": MixtureRegressor(scale=np.ones(3)).fit(ROWS[:, :2], ROWS[:, 2]),
@@ -56,7 +61,7 @@ def learn_more(model):
     if isinstance(model, MixtureRegressor):
         return model.partial_fit(MORE[:, :2], MORE[:, 2])
     if isinstance(model, Mixture):
-        return model.learn(MORE[:, : model.n_features])
+        return model.learn(MANY if model.n_features > 3 else MORE[:, : model.n_features])
     return model.partial_fit(MORE)
 
 
@@ -269,6 +274,32 @@ FORGERIES = {
 }
 
 
+LAZY_FORGERIES = {
+    "array missing": lambda a: a.pop("rows"),
+    "array added": lambda a: set_item(a, "surprise", np.zeros(3)),
+    "NaN": lambda a: a["roots"].fill(np.nan),
+    "no spread": lambda a: a["spreads"].fill(0.0),
+    "a covariance without a base": lambda a: a["kept"].fill(0.0),
+    "not triangular": lambda a: a["roots"].fill(1.0),
+    "a root without a diagonal": lambda a: a["roots"].fill(0.0),
+    "components that are not there": lambda a: a["dense"].fill(9),
+    "more rows than there are": lambda a: a["pending"].fill(10**6),
+    "fewer rows than none": lambda a: a["pending"].fill(-1),
+    "counts that are not": lambda a: set_item(a, "pending", a["pending"].astype(float)),
+    "rows that explain too much": lambda a: a["rows"].fill(1.0),
+    "wrong shape": lambda a: set_item(a, "row_factors", np.ones(5)),
+    "wrong type": lambda a: set_item(a, "means", a["means"].astype(np.int64)),
+    "mean out of range": lambda a: a["means"].fill(1e300),
+    "no axes": lambda a: set_item(a, "means", np.array(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", LAZY_FORGERIES)
+def test_forged_files_of_lazy_components_are_refused(name, tmp_path):
+    content = (DATA / "lazy-v1.figmn").read_bytes()
+    refused(forge(content, lambda _, arrays: LAZY_FORGERIES[name](arrays)), tmp_path)
+
+
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forged_files_are_refused(name, content, tmp_path):
     refused(forge(content, FORGERIES[name]), tmp_path)
@@ -329,6 +360,17 @@ def test_a_mixture_of_version_1_is_read():
     choices = mixture.choices
     assert (choices.delta, choices.beta, choices.max_components) == (0.5, 0.01, 7)
     mixture.learn(MORE[:, :2])
+
+
+def test_lazy_components_of_version_1_are_read():
+    """They had learnt rows at 0 and 2, and three at 100, 101 and 102, of scales 1 to 4."""
+    mixture = figmn.load(DATA / "lazy-v1.figmn")
+    initial = np.diag([1.0, 4.0, 9.0, 16.0])
+    np.testing.assert_allclose(mixture.means, np.outer([1.0, 101.0], np.ones(4)))
+    np.testing.assert_allclose(mixture.covariances[0], initial / 2 + 1.0, rtol=1e-12)
+    np.testing.assert_allclose(mixture.covariances[1], initial / 3 + 2 / 3, rtol=1e-12)
+    np.testing.assert_allclose(mixture.masses, [2.0, 3.0])
+    mixture.learn(np.ones((3, 4)))
 
 
 def test_a_classifier_of_version_1_is_read():

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index
+from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Conditional, Mixture
 from figmn.mixture.choices import Choices
-from figmn.mixture.scale import moments_of, suggested_scale
 from figmn.mixture.validation import as_rows, as_weights
 
 _PARAMETERS = """delta : float, default=1.0

@@ -6,6 +6,9 @@ r"""Compiled free functions on contiguous arrays: no classes, no validation.
 ``missing``           what the known entries of a row say about the others
 ``evaluation``        distances and joint log densities of rows
 ``learning``          the sequential learning loop
+``blas``              matrix products in place
+``lowrank``           one component with rows pending, in matrix products
+``blocks``            learning a block of rows in the span of those rows
 ``moments``           running column means and standard deviations
 ``inspection``        whether input can be learnt
 ====================  =======================================================

@@ -12,14 +12,15 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 
 from figmn._typing import Array
 from figmn.kernels.compiler import compiled
 
-_CHAR, _INT, _DOUBLE = (types.CPointer(t) for t in (types.uint8, types.int32, types.float64))
+_pointer: Any = types.CPointer
+_copied: Any = cgutils.alloca_once_value
+_CHAR, _INT, _DOUBLE = (_pointer(kind) for kind in (types.uint8, types.int32, types.float64))
 _ARRAY = types.uintp
 _YES, _NO = ord("T"), ord("N")
 _RIGHT, _UPPER = ord("R"), ord("U")
@@ -45,14 +46,16 @@ _dtrsm = _external(
 )
 
 
-@intrinsic
-def _reference(typing_context: Any, value: Any) -> Any:
+def _reference_to(typing_context: Any, value: Any) -> Any:
     """Address of a copy of a scalar, as Fortran takes its arguments."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return cgutils.alloca_once_value(builder, arguments[0])
+        return _copied(builder, arguments[0])
 
-    return types.CPointer(value)(value), generate
+    return _pointer(value)(value), generate
+
+
+_reference: Any = intrinsic(_reference_to)
 
 
 @compiled
@@ -68,6 +71,11 @@ def add_product(alpha: float, a: Array, b: Array, beta: float, c: Array) -> None
     m, k = a.shape
     n = b.shape[1]
     if m == 0 or n == 0:
+        return
+    if k == 0:
+        for i in range(m):
+            for j in range(n):
+                c[i, j] = beta * c[i, j] if beta != 0.0 else 0.0
         return
     item = a.itemsize
     # To Fortran a row-major matrix is its transpose: c' = b' a'.
@@ -160,3 +168,13 @@ def solve_lower(triangle: Array, values: Array) -> None:
         values.ctypes.data,
         _reference(np.int32(max(values.strides[0] // item, m))),
     )
+
+
+def product(a: Array, b: Array) -> Array:
+    """``a @ b`` by this module's BLAS.
+
+    NumPy has one of its own, whose threads would wait for the same cores.
+    """
+    out = np.empty((a.shape[0], b.shape[1]))
+    add_product(1.0, a, b, 0.0, out)
+    return out

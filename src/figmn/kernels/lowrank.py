@@ -25,6 +25,7 @@ from figmn.kernels.compiler import LARGEST_DISTANCE, compiled
 
 # Variables at a time: small enough for panels to stay in the cache.
 _PANEL = 48
+_WIDE_PANEL = 96  # for many rows
 
 # Fewer rows than this do not repay what a product of matrices takes to begin.
 _FEW = 4
@@ -122,6 +123,48 @@ def measure(
         distance = max(total - explained, 0.0) / kept
         distances[t] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
     return usable, precise
+
+
+@compiled
+def extend(
+    points: Array,
+    which: IntArray,
+    mean: Array,
+    root: Array,
+    kept: float,
+    start: int,
+    stop: int,
+    distances: Array,
+) -> None:
+    """Add what the variables from ``start`` to ``stop`` contribute to squared distances.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+    which : int array of shape (M,)
+        The points concerned.
+    mean : array of shape (D,)
+    root : array of shape (D, D)
+    kept : float
+    distances : array of shape (N,)
+    """
+    n_points = which.shape[0]
+    deviations = np.empty((n_points, stop))
+    for m in range(n_points):
+        for i in range(stop):
+            deviations[m, i] = points[which[m], i] - mean[i]
+    whitened = np.empty((n_points, stop - start))
+    for first in range(start, stop, _WIDE_PANEL):
+        end = min(first + _WIDE_PANEL, stop)
+        panel = root[first:end, :end]
+        out = whitened[:, first - start : end - start]
+        add_product(1.0, deviations[:, :end], panel.T, 0.0, out)
+    for m in range(n_points):
+        total = 0.0
+        for i in range(stop - start):
+            total += whitened[m, i] * whitened[m, i]
+        distance = distances[which[m]] + total / kept
+        distances[which[m]] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
 
 
 @compiled

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.mixture import factors
-from figmn.mixture.components import Components, Split
-from figmn.mixture.density import normalised
+from figmn.components import factors
+from figmn.components.base import Components, Split
+from figmn.components.density import normalised
+from figmn.kernels.blas import product
 
 _BLOCK: Final = 256  # rows at a time, to stay in the cache
 
@@ -99,7 +100,7 @@ class Regression:
             for start in range(0, len(rows), _BLOCK):
                 here = slice(start, start + _BLOCK)
                 for k, center in enumerate(known.means):
-                    means[here, k] = (rows[here] - center) @ coefficients[k].T
+                    means[here, k] = product(rows[here] - center, coefficients[k].T)
             means += self.wanted_means
         means = factors.within_range(means)
         return Conditional(normalised(log_joint), means, self.covariances.copy())

@@ -13,15 +13,16 @@ from scipy.special import logsumexp
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
+from figmn.components import engine, factors
+from figmn.components import state as states
+from figmn.components.base import Components
+from figmn.components.density import normalised
+from figmn.components.plain import PlainComponents
+from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.compiler import LARGEST
-from figmn.mixture import engine, factors, packing, validation
-from figmn.mixture import state as states
+from figmn.mixture import packing, validation
 from figmn.mixture.choices import Choices
-from figmn.mixture.components import Components
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
-from figmn.mixture.density import normalised
-from figmn.mixture.plain import PlainComponents
-from figmn.mixture.scale import moments_of, suggested_scale
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
 
@@ -458,7 +459,9 @@ class Mixture:
         for k in np.flatnonzero(counts):
             here = slice(ends[k] - counts[k], ends[k])
             whitener, variances = (part[np.newaxis] for part in held.factor(int(k)))
-            rows[here] = held.means[k] + rows[here] @ factors.covariance_roots(whitener, variances)[0].T
+            rows[here] = (
+                held.means[k] + rows[here] @ factors.covariance_roots(whitener, variances)[0].T
+            )
         return rows, np.repeat(np.arange(self.n_components), counts)
 
     # -- Keeping -------------------------------------------------------------

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from figmn._typing import AnyArray, Array
-from figmn.mixture import engine, validation
-from figmn.mixture.components import Components
+from figmn.components import engine
+from figmn.components.base import Components
+from figmn.mixture import validation
 from figmn.mixture.warmup import HeldRows
 
 
-def pack(components: Components, scale: Array | None, held: HeldRows | None) -> dict[str, AnyArray]:
+def pack(
+    components: Components, scale: Array | None, held: HeldRows | None
+) -> dict[str, AnyArray]:
     """Named arrays that hold all that learning goes on from."""
     arrays = components.arrays()
     if scale is not None:

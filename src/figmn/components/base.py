@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
+from figmn.components import factors
 from figmn.kernels.learning import Settings
-from figmn.mixture import factors
 
 
 class Split(NamedTuple):

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import copy
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
+from figmn.components import blocks, factors
+from figmn.components import state as states
+from figmn.components.base import Components, Split
+from figmn.components.pending import Pending
+from figmn.components.scale import suggested_scale
 from figmn.kernels import evaluation
-from figmn.kernels.blas import solve_lower
+from figmn.kernels.blas import product, solve_lower
 from figmn.kernels.blocks import Standing
 from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, UNEXPLAINED
 from figmn.kernels.factor import settle
-from figmn.kernels.learning import Settings
-from figmn.kernels.lowrank import fold, measure
-from figmn.mixture import blocks, factors
-from figmn.mixture import state as states
-from figmn.mixture.components import Components, Split
-from figmn.mixture.pending import Pending
-from figmn.mixture.scale import suggested_scale
+from figmn.kernels.learning import Settings, State
+from figmn.kernels.lowrank import extend, fold, measure
 
-_QUERY: Final = 256  # rows evaluated at a time
+_QUERY: Final = 2**20  # numbers evaluated at a time
 _LOG_2PI: Final = float(np.log(2.0 * np.pi))
 _NO_ROOT: Final = np.empty((0, 0))
 _VECTORS: Final = ("means", "spreads", "marginals")
@@ -38,7 +38,7 @@ _LAYOUT: Final = {
     "rows": "RD",
     "row_factors": "Q",
 }
-_LEAD: Final = 4  # the share of the variables that rules most components out
+_STAGES: Final = 6  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
 _ROUNDING: Final = 1e-9
 
@@ -198,30 +198,12 @@ class LazyComponents(Components):
 
     def _measure_all(self, rows: Array, which: Index, distances: Array) -> None:
         """Write the distances of some rows, all of them complete."""
-        whitened = np.empty((min(_QUERY, len(which)), self.n_features))
-        for k in range(self.n_components):
-            root, pending = self.roots[k], self.pending[k].rows
-            for start in range(0, len(which), _QUERY):
-                here = which[start : start + _QUERY]
-                points = rows[here]
-                out = np.empty(len(here))
-                for _ in range(2):
-                    along = np.empty((len(pending), len(here)))
-                    _, precise = measure(
-                        points,
-                        self.means[k],
-                        self.spreads[k],
-                        root,
-                        pending,
-                        self.kept[k],
-                        whitened[: len(here)],
-                        along,
-                        out,
-                    )
-                    if precise:
-                        break
-                    root, pending = self._whole_root(k), pending[:0]
-                distances[here, k] = out
+        size = max(_QUERY // max(self.n_features, 1), 1)
+        for start in range(0, len(which), size):
+            here = which[start : start + size]
+            points = rows[here]
+            for k in range(self.n_components):
+                distances[here, k] = self._distances(k, points)
 
     def _one(self, k: int) -> tuple[Array, Array, Array, Array, Array]:
         """One component as the plain kernels take it."""
@@ -247,56 +229,82 @@ class LazyComponents(Components):
         return filled
 
     def log_joint(self, rows: Array) -> Array:
-        dense = np.array([len(root) > 0 for root in self.roots])
-        settled = dense & np.array([len(pending) == 0 for pending in self.pending])
-        if not settled.all() or self.n_components < 2 or np.isnan(rows).any():
+        bounded = np.array(
+            [len(r) > 0 and len(p) == 0 for r, p in zip(self.roots, self.pending, strict=True)]
+        )
+        if bounded.sum() < 2 or np.isnan(rows).any():
             return self.evaluated(rows)[1]
-        return self._bounded(rows)
+        return self._log_joint(rows, bounded)
 
-    def _bounded(self, rows: Array) -> Array:
-        """Log joint densities, exact only where they can matter.
+    def _log_joint(self, rows: Array, bounded: AnyArray) -> Array:
+        """Log joint densities of complete rows, exact only where they can matter.
 
-        The distance in some leading variables bounds that in all of them, at a
-        fraction of the cost. Only components that are not ruled out by it are
-        then evaluated in full.
+        A distance in some leading variables bounds that in all of them, at a
+        fraction of the cost. So where a base is dense and nothing pending, a
+        distance is taken further, stage by stage, only while the component may
+        still come near a likely one, which is evaluated first.
         """
-        lead = max(self.n_features // _LEAD, 1)
         constants = np.log(self.weights) - 0.5 * (self.n_features * _LOG_2PI + self.log_dets)
+        size = max(_QUERY // max(self.n_features, 1), 1)
+        ends = [self.n_features * stage // _STAGES for stage in range(_STAGES + 1)]
         log_joint = np.empty((len(rows), self.n_components))
-        for start in range(0, len(rows), _QUERY):
-            here = slice(start, start + _QUERY)
-            points, bounds = rows[here], log_joint[here]
-            for k in range(self.n_components):
-                bounds[:, k] = constants[k] - 0.5 * self._distances(k, points, lead)
-            likely = np.argmax(bounds, axis=1)
-            known = np.zeros(bounds.shape, dtype=bool)
-            known[np.arange(len(points)), likely] = True
-            self._evaluate_where(known, points, constants, bounds)
-            best = bounds[known]
-            rest = ~known & (bounds > best[:, np.newaxis] - _LOG_NOTHING)
-            self._evaluate_where(rest, points, constants, bounds)
+        for first in range(0, len(rows), size):
+            points = rows[first : first + size]
+            distances = np.zeros((self.n_components, len(points)))
+            for k in np.flatnonzero(~bounded):
+                distances[k] = self._distances(int(k), points)
+            likely = self._likely(points) & bounded[:, np.newaxis]
+            self._extend(points, likely, 0, self.n_features, distances)
+            active = ~likely & bounded[:, np.newaxis]
+            bounds = constants[:, np.newaxis] - 0.5 * distances
+            best = np.max(np.where(active, -np.inf, bounds), axis=0)
+            for start, stop in pairwise(ends):
+                self._extend(points, active, start, stop, distances)
+                bounds = constants[:, np.newaxis] - 0.5 * distances
+                active &= bounds > best - _LOG_NOTHING
+            log_joint[first : first + size] = bounds.T
         return log_joint
 
-    def _evaluate_where(self, chosen: AnyArray, points: Array, constants: Array, out: Array) -> None:
-        for k in np.flatnonzero(chosen.any(axis=0)):
-            which = np.flatnonzero(chosen[:, k])
-            distances = self._distances(int(k), points[which], self.n_features)
-            out[which, k] = constants[k] - 0.5 * distances
+    def _likely(self, points: Array) -> AnyArray:
+        """One likely component for each row, judged as if variables were independent."""
+        center = self.weights @ self.means  # to lose no digits
+        rows, means, precisions = points - center, self.means - center, 1.0 / self.marginals
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = product(means * precisions, rows.T) - product(0.5 * precisions, (rows**2).T)
+            scores -= (
+                0.5 * np.sum(means**2 * precisions - np.log(precisions), axis=1)[:, np.newaxis]
+            )
+        guess = np.argmax(np.nan_to_num(scores), axis=0)
+        return np.asarray(np.arange(self.n_components)[:, np.newaxis] == guess)
 
-    def _distances(self, k: int, points: Array, lead: int) -> Array:
-        """Squared distances in the leading variables, to a component with nothing pending."""
+    def _extend(
+        self, points: Array, chosen: AnyArray, start: int, stop: int, distances: Array
+    ) -> None:
+        """Take the chosen distances, of shape (K, N), from some variables to further ones."""
+        for k in np.flatnonzero(chosen.any(axis=1)):
+            which = np.flatnonzero(chosen[k])
+            root, kept = self.roots[k], self.kept[k]
+            extend(points, which, self.means[k], root, kept, start, stop, distances[k])
+
+    def _distances(self, k: int, points: Array) -> Array:
+        """Squared distances of complete rows to one component."""
         distances = np.empty(len(points))
-        measure(
-            points[:, :lead],
-            self.means[k, :lead],
-            self.spreads[k, :lead],
-            self.roots[k][:lead, :lead],
-            self.pending[k].rows[:, :lead],
-            self.kept[k],
-            np.empty((len(points), lead)),
-            np.empty((0, len(points))),
-            distances,
-        )
+        root, pending = self.roots[k], self.pending[k].rows
+        for _ in range(2):
+            _, precise = measure(
+                points,
+                self.means[k],
+                self.spreads[k],
+                root,
+                pending,
+                self.kept[k],
+                np.empty(points.shape),
+                np.empty((len(pending), len(points))),
+                distances,
+            )
+            if precise:
+                break
+            root, pending = self._whole_root(k), pending[:0]
         return distances
 
     def marginal(self, variables: Index) -> LazyComponents:
@@ -330,7 +338,7 @@ class LazyComponents(Components):
                 given, variances[k] = _split(root[:, len(known) :], self.kept[k])
                 whiteners[k] = given
                 slopes = root[:, : len(known)] / np.diagonal(root[:, len(known) :])[:, np.newaxis]
-                coefficients[k] = -factors.inverses(given[np.newaxis])[0] @ slopes
+                coefficients[k] = product(-factors.inverses(given[np.newaxis])[0], slopes)
             else:
                 coefficients[k], covariance = self._young_split(k, known, wanted, marginal)
                 parts = factors.factor(covariance[np.newaxis])
@@ -348,8 +356,9 @@ class LazyComponents(Components):
         given = self.pending[k].restored()[:, wanted].copy()
         solve_lower(np.ascontiguousarray(marginal.pending[k].factor), given)
         spread, unit = self.spreads[k, wanted][:, np.newaxis], self.spreads[k, known]
-        coefficients = spread * (given.T @ marginal.pending[k].rows) / unit
-        covariance = self.kept[k] * spread * (np.eye(len(wanted)) + given.T @ given) * spread.T
+        coefficients = spread * product(given.T, marginal.pending[k].rows) / unit
+        covariance = np.eye(len(wanted)) + product(given.T, given)
+        covariance *= self.kept[k] * spread * spread.T
         return coefficients, covariance
 
     # -- Changing ------------------------------------------------------------
@@ -360,7 +369,7 @@ class LazyComponents(Components):
         self.take(pair, np.array([i]))
         self.remove(j)
 
-    def take(self, state: states.State, which: Index) -> None:
+    def take(self, state: State, which: Index) -> None:
         """Replace components by those of a state."""
         for number, k in enumerate(which):
             self.put(k, state.whiteners[number], state.variances[number])
@@ -374,7 +383,7 @@ class LazyComponents(Components):
         wider._n_learnt = self._n_learnt
         return wider
 
-    def assume(self, state: states.State) -> None:
+    def assume(self, state: State) -> None:
         """Become what a state of plain components is."""
         self.moments[:] = state.moments
         self._n_learnt = int(state.size[1])
@@ -383,10 +392,6 @@ class LazyComponents(Components):
         self.take(state, np.arange(self.n_components))
 
     # -- Keeping -------------------------------------------------------------
-
-    def copied(self) -> Self:
-        """An independent copy."""
-        return copy.deepcopy(self)
 
     def arrays(self) -> dict[str, AnyArray]:
         dense = [k for k, root in enumerate(self.roots) if len(root)]
@@ -399,8 +404,12 @@ class LazyComponents(Components):
         arrays["dense"] = np.array(dense, dtype=np.int64)
         arrays["roots"] = np.array([self.roots[k] for k in dense]).reshape(-1, *shape)
         arrays["pending"] = np.array([len(p) for p in self.pending], dtype=np.int64)
-        arrays["rows"] = np.vstack([np.empty((0, self.n_features))] + [p.rows for p in self.pending])
-        arrays["row_factors"] = np.concatenate([np.empty(0)] + [p.factor.ravel() for p in self.pending])
+        arrays["rows"] = np.vstack(
+            [np.empty((0, self.n_features))] + [p.rows for p in self.pending]
+        )
+        arrays["row_factors"] = np.concatenate(
+            [np.empty(0)] + [p.factor.ravel() for p in self.pending]
+        )
         return arrays
 
     @classmethod

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from figmn._typing import Array, Index
+from figmn.components.factors import covariances, reorder
 from figmn.kernels.factor import log_determinant, mix
 from figmn.kernels.learning import Settings, State, learn, remove
-from figmn.mixture.factors import covariances, reorder
 
 if TYPE_CHECKING:
-    from figmn.mixture.components import Components
+    from figmn.components.base import Components
 
 # The fields with a leading axis of components.
 COMPONENT_FIELDS = (

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from figmn._typing import AnyArray
-from figmn.mixture import state as states
-from figmn.mixture.components import Components
-from figmn.mixture.lazy import LazyComponents
-from figmn.mixture.plain import PlainComponents
+from figmn.components import state as states
+from figmn.components.base import Components
+from figmn.components.lazy import LazyComponents
+from figmn.components.plain import PlainComponents
 
 LEAST_LAZY_FEATURES: Final = 256
 """From this many variables on, blocks of rows are faster than the plain loop."""

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from figmn._typing import Array, Index
+from figmn.components import state as states
+from figmn.components.density import normalised
 from figmn.kernels.blocks import ASTONISHING, NOVEL, SPURIOUS, UNPREPARED, Walked, walk
 from figmn.kernels.learning import Settings
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
 from figmn.kernels.moments import absorb_all
-from figmn.mixture import state as states
-from figmn.mixture.density import normalised
 
 if TYPE_CHECKING:
-    from figmn.mixture.lazy import LazyComponents
+    from figmn.components.lazy import LazyComponents
 
 _BLOCK: Final = 64  # rows learnt at a time
 _NONE: Final = np.empty(0, dtype=np.int64)
@@ -191,7 +191,7 @@ class _Block:
                 products = self.distances[k : k + 1] * held.kept[k]
             else:
                 products = np.empty((len(self._points), len(self._points)))
-                inner_products(self._whiten(k), self._along[k], products)
+                inner_products(self._whiten(int(k)), self._along[k], products)
             np.divide(products, held.kept[k], out=self.walked.products[slot])
             self._touched.append((int(k), products))
         self.wanted[:] = False

@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
+from figmn.components import state as states
+from figmn.components.base import Components, Split
+from figmn.components.density import evaluated
+from figmn.components.factors import inverses
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings, State
-from figmn.mixture import state as states
-from figmn.mixture.components import Components, Split
-from figmn.mixture.density import evaluated
-from figmn.mixture.factors import inverses
 
 
 class PlainComponents(Components):
