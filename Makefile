@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit fuzz format bench numerics clean
+.PHONY: help demo test lint types unit fuzz format bench engine numerics clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ format: $(VENV)/ready ## Put the code into the project's style
 
 bench: $(VENV)/bench $(VENV)/kernels ## Speed, beside river and batch EM
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+engine: $(VENV)/bench $(VENV)/kernels ## Many dimensions, beside BLAS-2, EM and gmr (about 10 minutes)
+	$(BIN)/python benchmarks/engine.py $(ARGS)
 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)

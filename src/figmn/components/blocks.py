@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _BLOCK: Final = 64  # rows learnt at a time
 _NONE: Final = np.empty(0, dtype=np.int64)
-_FOLD: Final = 128  # pending rows that are worth a pass over a dense base
+_FOLD: Final = 64  # pending rows that are worth a pass over a dense base
+_FOLD_WIDE: Final = 128  # the same, where it does not fit into the cache
+_WIDE: Final = 900  # variables
 
 
 def learn(components: LazyComponents, rows: Array, weights: Array, settings: Settings) -> int:
@@ -217,7 +219,7 @@ class _Block:
         steps = walked.steps[slot, :count]
         pending, root, whitened = held.pending[k], held.roots[k], self._whiten(k)
         n_before, n_after = len(pending), len(pending) + len(steps)
-        due = n_after >= (_FOLD if len(root) else max(held.n_features // 2, 1))
+        due = n_after >= _most_pending(held.n_features, len(root) > 0)
         joined = pending.restored(len(steps)) if due else np.empty((len(steps), held.n_features))
         joining = joined[n_before:] if due else joined
         advance(
@@ -236,6 +238,13 @@ class _Block:
         crossing, corner = np.empty((len(steps), n_before)), np.empty((len(steps), len(steps)))
         project(steps, products, self._along[k], pending.rows, joining, crossing, corner)
         pending.append(joining, crossing, corner)
+
+
+def _most_pending(n_features: int, dense: bool) -> int:
+    """Pending rows at which a base takes them in."""
+    if not dense:  # from here on a matrix takes less time
+        return max(n_features // 2, 1)
+    return _FOLD_WIDE if n_features >= _WIDE else _FOLD
 
 
 def _walked(slots: int, size: int) -> Walked:

@@ -1,6 +1,6 @@
-"""The seven data sets of the paper's accuracy experiments, bundled.
+"""The paper's data: seven small sets, bundled, and images from a cache or a network.
 
-Each file is one of the examples of Weka 3.6.14, value by value; where they
+Each bundled file is one of the examples of Weka 3.6.14, value by value; where they
 come from is told in the folder's README.
 """
 
@@ -14,6 +14,9 @@ from typing import Final
 import numpy as np
 
 from figmn._typing import AnyArray, Array
+from figmn.datasets.images import Images, load_images
+
+__all__ = ["NAMES", "Dataset", "Images", "load_dataset", "load_images"]
 
 NAMES: Final = (
     "breast-cancer",

@@ -16,7 +16,7 @@ from numba.core import cgutils, types
 from numba.extending import get_cython_function_address, intrinsic
 
 from figmn._typing import Array
-from figmn.kernels.compiler import compiled
+from figmn.kernels.compiler import compiled_once, inlined
 
 _pointer: Any = types.CPointer
 _copied: Any = cgutils.alloca_once_value
@@ -58,7 +58,41 @@ def _reference_to(typing_context: Any, value: Any) -> Any:
 _reference: Any = intrinsic(_reference_to)
 
 
-@compiled
+@inlined
+def _multiply(
+    alpha: float,
+    matrix: Array,
+    turned: bool,
+    step: int,
+    n_rows: int,
+    n_columns: int,
+    vector: Array,
+    vector_stride: int,
+    beta: float,
+    out: Array,
+    out_stride: int,
+) -> None:
+    """The product of a matrix, row-major or ``turned``, with a vector."""
+    # Rows and columns are those of the view; what lies in memory row by row is
+    # the view itself or, if either (but not both) is turned, its transpose.
+    stored_rows = n_columns if matrix.strides[1] != matrix.itemsize else n_rows
+    stored_columns = n_rows + n_columns - stored_rows
+    _dgemv(
+        _reference(np.uint8(_NO if turned else _YES)),
+        _reference(np.int32(stored_columns)),
+        _reference(np.int32(stored_rows)),
+        _reference(alpha),
+        matrix.ctypes.data,
+        _reference(np.int32(step)),
+        vector.ctypes.data,
+        _reference(np.int32(max(vector_stride // vector.itemsize, 1))),
+        _reference(beta),
+        out.ctypes.data,
+        _reference(np.int32(max(out_stride // out.itemsize, 1))),
+    )
+
+
+@compiled_once("void(float64, float64[:, :], float64[:, :], float64, float64[:, :])")
 def add_product(alpha: float, a: Array, b: Array, beta: float, c: Array) -> None:
     """Replace ``c`` by ``alpha a b + beta c``.
 
@@ -105,41 +139,7 @@ def add_product(alpha: float, a: Array, b: Array, beta: float, c: Array) -> None
     )
 
 
-@compiled
-def _multiply(
-    alpha: float,
-    matrix: Array,
-    turned: bool,
-    step: int,
-    n_rows: int,
-    n_columns: int,
-    vector: Array,
-    vector_stride: int,
-    beta: float,
-    out: Array,
-    out_stride: int,
-) -> None:
-    """The product of a matrix, row-major or ``turned``, with a vector."""
-    # Rows and columns are those of the view; what lies in memory row by row is
-    # the view itself or, if either (but not both) is turned, its transpose.
-    stored_rows = n_columns if matrix.strides[1] != matrix.itemsize else n_rows
-    stored_columns = n_rows + n_columns - stored_rows
-    _dgemv(
-        _reference(np.uint8(_NO if turned else _YES)),
-        _reference(np.int32(stored_columns)),
-        _reference(np.int32(stored_rows)),
-        _reference(alpha),
-        matrix.ctypes.data,
-        _reference(np.int32(step)),
-        vector.ctypes.data,
-        _reference(np.int32(max(vector_stride // vector.itemsize, 1))),
-        _reference(beta),
-        out.ctypes.data,
-        _reference(np.int32(max(out_stride // out.itemsize, 1))),
-    )
-
-
-@compiled
+@compiled_once("void(float64[:, :], float64[:, :])")
 def solve_lower(triangle: Array, values: Array) -> None:
     """Replace ``values`` by ``inv(triangle) values``.
 

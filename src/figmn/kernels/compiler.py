@@ -40,6 +40,15 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(**_FLAGS)(function))
 
 
+def compiled_once(signature: str) -> Callable[[Function], Function]:
+    """Compile at once, for arrays of any layout alike."""
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, numba.njit(signature, **_FLAGS)(function))
+
+    return decorate
+
+
 def compensated(function: Function) -> Function:
     """Compile as written: rounding errors that are carried along must not be optimised away."""
     return cast(Function, numba.njit(**{**_FLAGS, "fastmath": {"contract"}})(function))

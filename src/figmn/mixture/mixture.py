@@ -179,7 +179,9 @@ class Mixture:
     def learn(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Mixture:
         """Learn rows in the order given.
 
-        The same rows give the same model bit for bit, in chunks of any sizes.
+        The same rows give the same model, in chunks of any sizes: bit for bit in
+        fewer than 256 variables, and to rounding in more, where rows are learnt
+        by blocks.
 
         Parameters
         ----------
