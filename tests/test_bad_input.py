@@ -190,6 +190,8 @@ def test_an_unfitted_estimator_says_so(estimator):
         ({"prune_mass": -1.0}, "prune_mass"),
         ({"update": "magic"}, "update"),
         ({"warmup": 0}, "warmup"),
+        ({"half_life": 0.0}, "half_life"),
+        ({"half_life": "long"}, "half_life"),
     ],
 )
 def test_bad_settings_are_refused(settings, match):

@@ -107,6 +107,50 @@ def test_pruning_removes_the_old_and_light_but_never_the_heaviest():
     assert_allclose(kept.means, [[0.0]])
 
 
+def test_forgetting_weighs_rows_by_their_age():
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(300, 3)) + 5.0, rng.uniform(0.2, 2.0, 300)
+    mixture = Mixture(3, scale=2.0, beta=0.0, half_life=40.0).learn(rows, weights)
+    later = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)
+    left = weights * 0.5 ** (later / 40.0)
+    mean = left @ rows / left.sum()
+    initial = 4.0 * left[0] / max(weights[0], 1.0) / left.sum()
+    covariance = np.cov(rows.T, aweights=left, ddof=0) + initial * np.eye(3)
+    assert_allclose(mixture.masses, [left.sum()], rtol=1e-10)
+    assert_allclose(mixture.means, [mean], rtol=1e-10)
+    assert_allclose(mixture.covariances, [covariance], rtol=1e-9, atol=1e-12)
+    # Weights and the half-life are in the same unit.
+    scaled = Mixture(3, scale=2.0, beta=0.0, half_life=4000.0).learn(rows, weights * 100.0)
+    assert_allclose(scaled.means, mixture.means, rtol=1e-10)
+
+
+def test_what_a_stream_has_left_behind_fades_and_goes():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(3000, 2))
+    rows = noise + np.repeat([0.0, 100.0, 300.0], 1000)[:, np.newaxis]
+    keeping = Mixture(2, scale=3.0, beta=1e-6).learn(rows)
+    forgetting = Mixture(2, scale=3.0, beta=1e-6, half_life=50.0).learn(rows)
+    assert keeping.n_components == 3
+    assert forgetting.n_components == 1
+    assert_allclose(forgetting.means, [[300.0, 300.0]], atol=1.0)
+    assert forgetting.log_density(rows[-20:]).mean() > keeping.log_density(rows[-20:]).mean()
+    # An outlier goes too, once less than half of it is left.
+    still = Mixture(2, scale=3.0, beta=1e-6, half_life=50.0)
+    still.learn(np.vstack([noise[:500], [[99.0, 99.0]]]))
+    assert still.n_components == 2
+    assert still.copy().learn(noise[500:545]).n_components == 2
+    assert still.learn(noise[500:560]).n_components == 1
+
+
+def test_forgetting_for_ever_leaves_sound_models():
+    rng = np.random.default_rng(0)
+    mixture = Mixture(2, scale=1.0, beta=1e-6, half_life=0.5)
+    for step in range(30):
+        mixture.learn(rng.normal(size=(100, 2)) * 10.0 ** rng.integers(-3, 4) + step)
+        assert_sound(mixture)
+    assert mixture.masses.sum() < 4.0
+
+
 def test_settings_are_fixed_but_for_reconfiguring():
     mixture = Mixture(1, scale=1.0, beta=0.0).learn([[0.0], [9.0]])
     with pytest.raises(AttributeError):

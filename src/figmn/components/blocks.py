@@ -17,7 +17,7 @@ import numpy as np
 from figmn._typing import Array, Index
 from figmn.components import state as states
 from figmn.components.density import normalised
-from figmn.kernels.blocks import ASTONISHING, NOVEL, SPURIOUS, UNPREPARED, Walked, walk
+from figmn.kernels.blocks import ASTONISHING, NOVEL, SPURIOUS, UNPREPARED, Walked, fade, walk
 from figmn.kernels.learning import Settings
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
@@ -71,7 +71,7 @@ def _learn_block(
     beyond : bool
         Whether the next row is beyond the reach of a block.
     absorbed : bool
-        Whether the column moments know it already.
+        Whether the column moments know it already, and masses have faded for it.
     """
     block = _Block(components, points)
     done, absorbed, reason = 0, 0, ASTONISHING
@@ -272,6 +272,8 @@ def _learn_row(
     """Learn one row of any kind by the plain loop, on the components that gain from it."""
     if settings.adaptive and not absorbed:
         absorb_all(components.moments, row, weight)
+    if settings.retention < 1.0 and not absorbed:
+        fade(components.masses, weight[0], settings)
     n_known = int(np.sum(~np.isnan(row)))
     may_grow = components.n_components < settings.max_components
     if components.n_components == 0:
@@ -290,7 +292,7 @@ def _learn_row(
     part = states.selected(components, gaining)
     learn_plainly(row, weight, 0, part, _only_updating(settings, len(gaining)))
     components.take(part, gaining)
-    if settings.prune_mass > 0.0:
+    if settings.prune_mass > 0.0 or settings.faded > 0.0:
         components.prune(settings)
 
 
@@ -299,5 +301,7 @@ def _only_updating(settings: Settings, n_components: int) -> Settings:
         thresholds=np.full_like(settings.thresholds, np.inf),
         adaptive=False,
         prune_mass=0.0,
+        retention=1.0,
+        faded=0.0,
         max_components=n_components,
     )

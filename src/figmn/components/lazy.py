@@ -147,8 +147,9 @@ class LazyComponents(Components):
         self.append(mean, np.sqrt(variance), weight)
 
     def prune(self, settings: Settings) -> None:
-        """Remove old components of little mass, but never the heaviest one."""
+        """Remove old components of little mass and faded ones, but never the heaviest."""
         spurious = (self.ages > settings.prune_age) & (self.masses < settings.prune_mass)
+        spurious |= self.masses < settings.faded * self.masses.sum()
         spurious[np.argmax(self.masses)] = False
         for k in np.flatnonzero(spurious)[::-1]:
             self.remove(int(k))

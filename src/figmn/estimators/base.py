@@ -32,7 +32,10 @@ _PARAMETERS = """delta : float, default=1.0
         Hard bound. At the bound a novel row updates the existing components.
     prune_age, prune_mass : int and float, default=0
         Components that have seen more than ``prune_age`` updates and hold a
-        mass below ``prune_mass`` are removed."""
+        mass below ``prune_mass`` are removed.
+    half_life : float or None, default=None
+        For streams that drift: after so many rows a row counts half. With None
+        nothing is forgotten."""
 
 
 _BLOCK = 512  # rows to predict at a time
@@ -76,6 +79,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         max_components: int | None = None,
         prune_age: int = 0,
         prune_mass: float = 0.0,
+        half_life: float | None = None,
     ) -> None:
         self.delta = delta
         self.beta = beta
@@ -83,6 +87,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         self.max_components = max_components
         self.prune_age = prune_age
         self.prune_mass = prune_mass
+        self.half_life = half_life
 
     @property
     def n_components_(self) -> int:
@@ -97,7 +102,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     # -- For the subclasses --------------------------------------------------
 
     def _mixture_settings(self) -> dict[str, Any]:
-        names = ("delta", "beta", "max_components", "prune_age", "prune_mass")
+        names = ("delta", "beta", "max_components", "prune_age", "prune_mass", "half_life")
         return {name: getattr(self, name) for name in names}
 
     def _new_mixture(self, n_features: int, **settings: Any) -> Mixture:

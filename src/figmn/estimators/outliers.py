@@ -61,6 +61,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         max_components: int | None = None,
         prune_age: int = 0,
         prune_mass: float = 0.0,
+        half_life: float | None = None,
     ) -> None:
         super().__init__(
             delta=delta,
@@ -69,6 +70,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
             max_components=max_components,
             prune_age=prune_age,
             prune_mass=prune_mass,
+            half_life=half_life,
         )
         self.contamination = contamination
 

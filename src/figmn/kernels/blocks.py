@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import compiled
+from figmn.kernels.compiler import SMALLEST_MASS, compiled
 from figmn.kernels.learning import Settings
 from figmn.kernels.moments import absorb
 
@@ -86,7 +86,8 @@ def walk(
     weights : array of shape (B,)
         Positive.
     start, absorbed : int
-        The first row to learn, and the first that the moments do not know yet.
+        The first row to learn, and the first that is new: the moments do not know
+        it yet, and masses have not faded for it.
     distances : array of shape (K, B)
         As of the block's start, for components that it has not touched.
     slots : int array of shape (K,)
@@ -114,6 +115,8 @@ def walk(
     for t in range(start, n_points):
         if settings.adaptive and t >= absorbed:
             absorb(moments, points, t, weights[t])
+        if settings.retention < 1.0 and t >= absorbed:
+            fade(masses, weights[t], settings)
         nearest, largest = np.inf, -np.inf
         for k in range(n_components):
             slot = slots[k]
@@ -143,6 +146,7 @@ def walk(
         if not prepared:
             return t, UNPREPARED
         spurious = False
+        least = settings.faded * (np.sum(masses) + weights[t])
         for k in range(n_components):
             ages[k] += 1
             gained = weights[t] * posteriors[k] / total
@@ -156,9 +160,18 @@ def walk(
                 log_dets[k] += math.log1p(share * current[k])
                 log_dets[k] -= n_features * math.log1p(gained / before)
             spurious |= ages[k] > settings.prune_age and after < settings.prune_mass
+            spurious |= after < least
         if spurious and n_components > 1:
             return t + 1, SPURIOUS
     return n_points, DONE
+
+
+@compiled
+def fade(masses: Array, weight: float, settings: Settings) -> None:
+    """Let the masses fade as a row of some weight comes in."""
+    left = settings.retention**weight
+    for k in range(masses.shape[0]):
+        masses[k] = max(masses[k] * left, SMALLEST_MASS)
 
 
 @compiled

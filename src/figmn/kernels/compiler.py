@@ -16,6 +16,9 @@ LARGEST: Final = 1e153
 SMALLEST_VARIANCE: Final = 1e-306
 """No variance falls below this, so that its inverse is a float64."""
 
+SMALLEST_MASS: Final = 1e-200
+"""No mass fades below this."""
+
 LARGEST_DISTANCE: Final = 1e300
 """Squared distances are capped here, so that differences of them are finite."""
 

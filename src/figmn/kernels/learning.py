@@ -11,6 +11,7 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
+    SMALLEST_MASS,
     SMALLEST_VARIANCE,
     UNEXPLAINED,
     compiled,
@@ -64,6 +65,10 @@ class Settings(NamedTuple):
     max_components: int
     printed_rule: bool
     """Use the covariance update as printed in the paper."""
+    retention: float
+    """What a row of weight one leaves of the masses before it; 1 forgets nothing."""
+    faded: float
+    """A component with a smaller share of all mass is removed."""
 
 
 # The loop takes its arrays apart once and hands them on one by one: a field of
@@ -116,6 +121,11 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             return t
         if settings.adaptive:
             absorb(moments, points, t, weights[t])
+        if settings.retention < 1.0:
+            left = settings.retention ** weights[t]
+            for k in range(n_components):
+                masses[k] = max(masses[k] * left, SMALLEST_MASS)
+                priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
         if n_missing == 0:
             nearest = _expect(
                 points,
@@ -187,7 +197,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
                 log_dets[k] = log_determinant(variances, k)
             priors[k] = math.log(after) - 0.5 * log_dets[k]
-        if settings.prune_mass > 0.0:
+        if settings.prune_mass > 0.0 or settings.faded > 0.0:
             _prune(state, settings, priors)
     return n_points
 
@@ -402,11 +412,13 @@ def _add_uncertainty(
 
 @compiled
 def _prune(state: State, settings: Settings, priors: Array) -> None:
-    """Remove old components of little mass, but never the heaviest one."""
+    """Remove old components of little mass and faded ones, but never the heaviest."""
     heaviest = np.argmax(state.masses[: state.size[0]])
+    least = settings.faded * np.sum(state.masses[: state.size[0]])
     for k in range(state.size[0] - 1, -1, -1):
-        spurious = state.ages[k] > settings.prune_age and state.masses[k] < settings.prune_mass
-        if spurious and k != heaviest:
+        mass = state.masses[k]
+        spurious = state.ages[k] > settings.prune_age and mass < settings.prune_mass
+        if (spurious or mass < least) and k != heaviest:
             remove(k, state)
             for j in range(k, state.size[0]):
                 priors[j] = priors[j + 1]

@@ -13,6 +13,8 @@ from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings
 from figmn.mixture.validation import check_count, check_number
 
+# In the long run all mass is that of 1.44 half-lives of rows.
+_HALF_A_ROW: Final = 0.5 * float(np.log(2.0))
 _UNBOUNDED: Final = int(np.iinfo(np.int64).max)
 
 
@@ -27,6 +29,7 @@ class Choices:
     prune_mass: float = 0.0
     update: str = "exact"
     warmup: int = 100
+    half_life: float | None = None
 
     def __post_init__(self) -> None:
         checked = {
@@ -38,6 +41,10 @@ class Choices:
         }
         if self.max_components is not None:
             checked["max_components"] = check_count(self.max_components, "max_components", 1)
+        if self.half_life is not None:
+            checked["half_life"] = check_number(
+                self.half_life, "half_life", 0.0, LARGEST, open_low=True
+            )
         if self.update not in ("exact", "paper"):
             raise ValueError(f"update must be 'exact' or 'paper', not {self.update!r}.")
         for name, value in checked.items():
@@ -58,4 +65,6 @@ class Choices:
             prune_mass=self.prune_mass,
             max_components=min(bound, _UNBOUNDED),
             printed_rule=self.update == "paper",
+            retention=1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life),
+            faded=0.0 if self.half_life is None else _HALF_A_ROW / max(self.half_life, 1.0),
         )

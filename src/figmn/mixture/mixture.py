@@ -68,6 +68,10 @@ class Mixture:
         entries always takes the exact one.
     warmup : int, default=100
         Rows held back to estimate the scale, if it is not given.
+    half_life : float or None, default=None
+        For streams that drift: after so many rows a row counts half, after twice
+        as many a quarter. A component goes when less than half a row is left of
+        it. With None nothing is forgotten.
 
     Notes
     -----
@@ -109,9 +113,12 @@ class Mixture:
         prune_mass: float = 0.0,
         update: str = "exact",
         warmup: int = 100,
+        half_life: float | None = None,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
-        self._choices = Choices(delta, beta, max_components, prune_age, prune_mass, update, warmup)
+        self._choices = Choices(
+            delta, beta, max_components, prune_age, prune_mass, update, warmup, half_life
+        )
         self.scale = None if scale is None else validation.as_scale(scale, n_features)
         self._components = engine.none(n_features, self._choices.update)
         if center is not None:
