@@ -137,6 +137,45 @@ def test_a_narrow_start_does_not_cost_digits(start, threshold):
     assert_allclose(ours[10:], expected[10:], rtol=1e-5)
 
 
+@pytest.mark.parametrize("factor", [1.5, 2.0, 3.0, 10.0])
+def test_weights_that_grow_from_row_to_row(factor, threshold):
+    # Each row outweighs all before it, so that little is left of inner products.
+    rng = np.random.default_rng(0)
+    rows = np.vstack([rng.normal(size=(4, 30)), np.tile(rng.normal(size=(2, 30)), (25, 1))])
+    weights = np.append(np.ones(4), factor ** np.arange(50.0))
+    threshold(10**9)
+    plain = Mixture(30, scale=1.0, beta=0.0).learn(rows, weights)
+    threshold(1)
+    lazy = Mixture(30, scale=1.0, beta=0.0).learn(rows, weights)
+    assert_allclose(lazy.means, plain.means, rtol=1e-9)
+    assert_allclose(lazy.covariances, plain.covariances, rtol=1e-7, atol=1e-12)
+
+
+def test_a_new_component_leaves_rows_alone_that_were_learnt(threshold):
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(11, 8)), np.ones(11)
+    rows[10] += 50.0
+    weights[10] = 1e152  # so narrow that the others are beyond all measure
+    threshold(10**9)
+    plain = Mixture(8, scale=3.0).learn(rows, weights)
+    threshold(1)
+    lazy = Mixture(8, scale=3.0).learn(rows, weights)
+    assert_allclose(lazy.means, plain.means, rtol=1e-9)
+
+
+@pytest.mark.parametrize("half_life", [1.0, 5.0, 50.0])
+def test_forgetting_for_longer_than_numbers_reach(half_life, threshold):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(int(1500 * half_life), 4))
+    settings = {"scale": 1.0, "half_life": half_life, "max_components": 1}
+    threshold(10**9)
+    plain = Mixture(4, **settings).learn(rows)
+    threshold(1)
+    lazy = Mixture(4, **settings).learn(rows)
+    assert_allclose(lazy.means, plain.means, rtol=1e-9)
+    assert_allclose(lazy.covariances, plain.covariances, rtol=1e-7, atol=1e-12)
+
+
 def test_the_printed_rule_stays_on_the_plain_loop(threshold):
     rows = clusters(100, 6)
     threshold(1)
@@ -205,6 +244,26 @@ def test_inference_with_young_and_old_components(n_rows, threshold):
             expected = getattr(truth, part)
             atol = 1e-9 * np.abs(expected).max()
             assert_allclose(getattr(ours, part), expected, rtol=1e-9, atol=atol)
+
+
+def test_gaps_before_young_and_old_components(threshold):
+    rows = clusters(300, 30, n_clusters=3)
+    settings = {"scale": 5.0, "beta": 1e-6}
+    threshold(10**9)
+    plain = Mixture(30, **settings).learn(rows[:60])
+    threshold(1)
+    lazy = Mixture(30, **settings).learn(rows[:60])
+    assert 0 < sum(len(root) > 0 for root in lazy._components.roots) < lazy.n_components
+    gaps = rows[60:110].copy()
+    gaps[np.random.default_rng(0).random(gaps.shape) < 0.2] = np.nan
+    gaps[0] = np.nan
+    assert_allclose(lazy.log_density(gaps), plain.log_density(gaps), rtol=1e-9)
+    assert_allclose(lazy.squared_distances(gaps), plain.squared_distances(gaps), rtol=1e-9)
+    assert_allclose(lazy.fill(gaps), plain.fill(gaps), rtol=1e-9, atol=1e-9)
+    wide, wider = plain.add_variables(4), lazy.add_variables(4)
+    assert_equal_mixtures(wider, wide)
+    more = np.hstack([rows[110:200], np.zeros((90, 4))])
+    assert_equal_mixtures(wider.learn(more), wide.learn(more))
 
 
 def test_components_that_cannot_matter_are_ruled_out_without_a_difference(threshold):

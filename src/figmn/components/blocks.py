@@ -17,7 +17,16 @@ import numpy as np
 from figmn._typing import Array, Index
 from figmn.components import state as states
 from figmn.components.density import normalised
-from figmn.kernels.blocks import ASTONISHING, NOVEL, SPURIOUS, UNPREPARED, Walked, fade, walk
+from figmn.kernels.blocks import (
+    ASTONISHING,
+    NOVEL,
+    SPURIOUS,
+    UNPREPARED,
+    WORN,
+    Walked,
+    fade,
+    walk,
+)
 from figmn.kernels.learning import Settings
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
@@ -31,6 +40,7 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
 _FOLD_WIDE: Final = 128  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
+_LEAST_KEPT: Final = 1e-50  # of a base, before rows that join it would leave the range
 
 
 def learn(components: LazyComponents, rows: Array, weights: Array, settings: Settings) -> int:
@@ -94,13 +104,14 @@ def _learn_block(
             block.prepare()
         elif reason == NOVEL:
             components.create(points[done], weights[done], settings)
-            block.add_component()
             done += 1
+            block.add_component(done)
         else:
             break
     block.finish()
     if reason == SPURIOUS:
         components.prune(settings)
+    if reason in (SPURIOUS, WORN):
         return done, False, False
     return done, done < len(points), absorbed > done
 
@@ -125,13 +136,14 @@ class _Block:
         self._components, self._points = components, points
         self._whitened: list[Array | None] = []
         self._along: list[Array] = []
+        self._first: list[int] = []
         self._touched: list[tuple[int, Array]] = []  # component, products at the start
         self._scratch = np.empty(points.shape)
         self.usable = len(points)
         count = components.n_components
         self.distances = np.empty((count, len(points)))
         for k in range(count):
-            self._measure(k)
+            self._measure(k, 0)
         self.slots = np.full(count, -1)
         # With one component, or one row, there is nothing to find out by walking.
         self.wanted = np.full(count, count == 1 or len(points) == 1)
@@ -144,15 +156,19 @@ class _Block:
         if self.usable > 0 and self.wanted.any():
             self.prepare()
 
-    def _measure(self, k: int) -> None:
-        """Distances of the rows to a component, and what is worth keeping of the way there."""
+    def _measure(self, k: int, first: int) -> None:
+        """Distances of the rows to a component, and what is worth keeping of the way there.
+
+        Rows before ``first`` do not matter to it, nor do rows that are too extreme.
+        """
         held = self._components
         for _ in range(2):
             root, pending = held.roots[k], held.pending[k].rows
-            whitened = np.empty(self._points.shape) if len(root) else self._scratch
-            along = np.empty((len(pending), len(self._points)))
+            points = self._points[first:]
+            whitened = np.empty(points.shape) if len(root) else self._scratch[: len(points)]
+            along = np.empty((len(pending), len(points)))
             usable, precise = measure(
-                self._points,
+                points,
                 held.means[k],
                 held.spreads[k],
                 root,
@@ -160,27 +176,23 @@ class _Block:
                 held.kept[k],
                 whitened,
                 along,
-                self.distances[k],
+                self.distances[k, first:],
             )
             if precise:
                 break
             held.fold(k, held.pending[k].restored())
-        self.usable = min(self.usable, usable)
+        self.usable = min(self.usable, first + usable)
+        self._first.append(first)
         self._along.append(along)
         self._whitened.append(whitened if len(root) else None)
 
-    def add_component(self) -> None:
-        """Take in a component that was just created."""
+    def add_component(self, first: int) -> None:
+        """Take in a component that was just created; it sees rows from ``first`` on."""
         k = len(self.slots)
         self.slots = np.append(self.slots, -1)
         self.wanted = np.append(self.wanted, False)
         self.distances = np.vstack([self.distances, np.empty((1, len(self._points)))])
-        self._scratch = self._scratch[: len(self._points)]
-        self._measure(k)
-        if self.usable < len(self._points):
-            # Nothing of the rows from there on counts, so that they must not overflow.
-            self._points = self._points.copy()
-            self._points[self.usable :] = self._components.means[k]
+        self._measure(k, first)
 
     def prepare(self) -> None:
         """Compute the inner products of the rows under the wanted components."""
@@ -195,6 +207,7 @@ class _Block:
                 products = np.empty((len(self._points), len(self._points)))
                 inner_products(self._whiten(int(k)), self._along[k], products)
             np.divide(products, held.kept[k], out=self.walked.products[slot])
+            self.walked.kept[slot] = held.kept[k]
             self._touched.append((int(k), products))
         self.wanted[:] = False
 
@@ -203,8 +216,11 @@ class _Block:
         whitened = self._whitened[k]
         if whitened is None:
             held = self._components
+            deviations = self._points - held.means[k]
+            # What does not matter must not overflow either.
+            deviations[: self._first[k]] = deviations[self.usable :] = 0.0
             whitened = self._whitened[k] = np.empty(self._points.shape)
-            whiten(self._points - held.means[k], held.spreads[k], held.roots[k], whitened)
+            whiten(deviations, held.spreads[k], held.roots[k], whitened)
         return whitened
 
     def finish(self) -> None:
@@ -220,6 +236,7 @@ class _Block:
         pending, root, whitened = held.pending[k], held.roots[k], self._whiten(k)
         n_before, n_after = len(pending), len(pending) + len(steps)
         due = n_after >= _most_pending(held.n_features, len(root) > 0)
+        due |= bool(held.kept[k] < _LEAST_KEPT)
         joined = pending.restored(len(steps)) if due else np.empty((len(steps), held.n_features))
         joining = joined[n_before:] if due else joined
         advance(
@@ -254,6 +271,7 @@ def _walked(slots: int, size: int) -> Walked:
         np.zeros((slots, size)),
         np.zeros((slots, size), dtype=np.int64),
         np.zeros((slots, size)),
+        np.ones(slots),
         np.zeros(slots, dtype=np.int64),
     )
 

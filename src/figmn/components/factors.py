@@ -145,6 +145,8 @@ def reorder_root(root: Array, order: Index) -> Array:
     order : int array of shape (M,)
     """
     n_features, kept = len(root), len(order)
+    if np.array_equal(order, np.arange(kept)):
+        return root[:kept, :kept].copy()
     moved = _moved_behind(order, n_features)
     if len(moved) > n_features // _FEW_MOVES:
         diagonal = np.diagonal(root)[np.newaxis]

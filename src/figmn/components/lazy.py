@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import blocks, factors
@@ -16,7 +17,7 @@ from figmn.components.scale import suggested_scale
 from figmn.kernels import evaluation
 from figmn.kernels.blas import product, solve_lower
 from figmn.kernels.blocks import Standing
-from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, UNEXPLAINED
+from figmn.kernels.compiler import LARGEST, LARGEST_DISTANCE, SMALLEST_VARIANCE, UNEXPLAINED
 from figmn.kernels.factor import settle
 from figmn.kernels.learning import Settings, State
 from figmn.kernels.lowrank import extend, fold, measure
@@ -41,6 +42,7 @@ _LAYOUT: Final = {
 _STAGES: Final = 6  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
 _ROUNDING: Final = 1e-9
+_LEAST_KEPT: Final = 1e-50  # with less, the factor goes into the root
 
 
 class LazyComponents(Components):
@@ -49,7 +51,8 @@ class LazyComponents(Components):
     Each has a base and pending rows, as :mod:`figmn.kernels.lowrank` explains.
     The base of a young component is diagonal, ``spreads``; once about D / 2 rows
     are pending it becomes a dense lower triangular root of a precision matrix,
-    and from then on takes in pending rows by the hundred.
+    in ``roots`` (``spreads`` then means nothing any more), and from then on takes
+    in pending rows by the hundred. ``kept`` is a factor of either base's covariance.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -161,6 +164,9 @@ class LazyComponents(Components):
         root = self.roots[k]
         fold(root, joining)
         self.pending[k] = Pending.none(self.n_features)
+        if self.kept[k] < _LEAST_KEPT:
+            root /= np.sqrt(self.kept[k])
+            self.kept[k] = 1.0
         variances = self.kept[k] / np.diagonal(root) ** 2
         if np.all(variances >= np.maximum(UNEXPLAINED * self.marginals[k], SMALLEST_VARIANCE)):
             self.log_dets[k] = np.log(variances).sum()
@@ -190,12 +196,44 @@ class LazyComponents(Components):
         constants = np.log(self.weights) - 0.5 * (self.n_features * _LOG_2PI + self.log_dets)
         log_joint[complete] = constants - 0.5 * distances[complete]
         rest = np.flatnonzero(~complete)
-        if len(rest):
-            for k in range(self.n_components):
+        for k in range(self.n_components if len(rest) else 0):
+            if len(self.roots[k]) == 0:
+                for t in rest:
+                    distance, log_det, _ = self._completed(k, rows[t])
+                    constant = np.log(self.weights[k]) - 0.5 * known[t] * _LOG_2PI
+                    distances[t, k], log_joint[t, k] = distance, constant - 0.5 * log_det
+                    log_joint[t, k] -= 0.5 * distance
+            else:
                 parts = np.empty((2, len(rest), 1))
                 evaluation.evaluate(rows[rest], *self._one(k), *parts)
                 distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
         return distances, log_joint
+
+    def _completed(self, k: int, row: Array) -> tuple[float, float, Array]:
+        """What a young component makes of an incomplete row, without a matrix of its own.
+
+        Returns
+        -------
+        distance, log_det : float
+            Of the known entries, under their marginal.
+        filled : array of shape (D,)
+            The row with its missing entries at their conditional means.
+        """
+        known, missing = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+        pending, log_det = self._young_marginal(k, known)
+        spread, kept = self.spreads[k], self.kept[k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            whitened = (row[known] - self.means[k, known]) / spread[known]
+            along = pending.rows @ whitened
+            total = whitened @ whitened
+            given = self.pending[k].restored()[:, missing].copy()
+            solve_lower(np.ascontiguousarray(pending.factor), given)
+            filled = row.copy()
+            filled[missing] = self.means[k, missing] + spread[missing] * (along @ given)
+            distance = max(float(total - along @ along), 0.0) / kept
+        if not distance <= LARGEST_DISTANCE:
+            distance = LARGEST_DISTANCE
+        return distance, log_det, factors.within_range(filled)
 
     def _measure_all(self, rows: Array, which: Index, distances: Array) -> None:
         """Write the distances of some rows, all of them complete."""
@@ -224,6 +262,10 @@ class LazyComponents(Components):
         part = np.empty((len(incomplete), self.n_features))
         for k in range(self.n_components if len(incomplete) else 0):
             share = np.ascontiguousarray(posteriors[incomplete, k : k + 1])
+            if len(self.roots[k]) == 0:
+                completed = [self._completed(k, rows[t])[2] for t in incomplete]
+                filled[incomplete] += np.where(missing, share * np.array(completed), 0.0)
+                continue
             mean, whitener, variances, _, _ = self._one(k)
             evaluation.fill(rows[incomplete], mean, whitener, variances, share, part)
             filled[incomplete] += np.where(missing, part, 0.0)
@@ -316,26 +358,31 @@ class LazyComponents(Components):
             marginal.append(self.means[k, variables], self.spreads[k, variables], self.masses[k])
             if len(self.roots[k]):
                 marginal.roots[k] = factors.reorder_root(self._whole_root(k), variables)
-                log_det = -2.0 * np.log(np.diagonal(marginal.roots[k])).sum()
+                pivots = np.diagonal(marginal.roots[k])
+                marginal.log_dets[k] = np.log(self.kept[k] / pivots**2).sum()
             else:
-                joining = self.pending[k].restored()[:, variables]
-                marginal.pending[k] = Pending.of(np.ascontiguousarray(joining))
-                pivots = np.diagonal(marginal.pending[k].factor)
-                log_det = 2.0 * (np.log(self.spreads[k, variables]).sum() + np.log(pivots).sum())
-            marginal.log_dets[k] = log_det + len(variables) * np.log(self.kept[k])
+                marginal.pending[k], marginal.log_dets[k] = self._young_marginal(k, variables)
         marginal.marginals[:] = self.marginals[:, variables]
         marginal.kept[:], marginal.ages[:] = self.kept, self.ages
         return marginal
 
+    def _young_marginal(self, k: int, variables: Index) -> tuple[Pending, float]:
+        """What some of the variables of a young component have pending, and ``log|S|``."""
+        joining = self.pending[k].restored()[:, variables]
+        pending = Pending.of(np.ascontiguousarray(joining))
+        log_det = 2.0 * np.log(self.spreads[k, variables]).sum()
+        log_det += 2.0 * np.log(np.diagonal(pending.factor)).sum()
+        return pending, float(log_det + len(variables) * np.log(self.kept[k]))
+
     def split(self, known: Index, wanted: Index) -> Split:
-        marginal = self.marginal(known)
+        both = self.marginal(np.concatenate([known, wanted]))
+        marginal = both.marginal(np.arange(len(known)))
         shape = (self.n_components, len(wanted))
         coefficients = np.empty((*shape, len(known)))
         whiteners, variances = np.empty((*shape, len(wanted))), np.empty(shape)
         for k in range(self.n_components):
             if len(self.roots[k]):
-                both = np.concatenate([known, wanted])
-                root = factors.reorder_root(self._whole_root(k), both)[len(known) :]
+                root = both.roots[k][len(known) :]
                 given, variances[k] = _split(root[:, len(known) :], self.kept[k])
                 whiteners[k] = given
                 slopes = root[:, : len(known)] / np.diagonal(root[:, len(known) :])[:, np.newaxis]
@@ -378,10 +425,26 @@ class LazyComponents(Components):
                 self._stored[name][k] = getattr(state, name)[number]
 
     def widened(self, initial: Array) -> Self:
-        wider = type(self)(self.n_features + len(initial))
-        everything = states.selected(self, np.arange(self.n_components))
-        wider.assume(states.widened(everything, initial))
+        n_new = len(initial)
+        wider = type(self)(self.n_features + n_new)
         wider._n_learnt = self._n_learnt
+        wider.moments[:, :-n_new] = self.moments
+        wider.moments[0, -n_new:] = self.moments[0].max()
+        zeros = np.zeros(n_new)
+        for k in range(self.n_components):
+            # As every initial variance, it has shrunk with the mass.
+            variances = initial / max(self.masses[k], 1.0)
+            spread = np.sqrt(variances / self.kept[k])
+            mean = np.append(self.means[k], zeros)
+            wider.append(mean, np.append(self.spreads[k], spread), self.masses[k])
+            if len(self.roots[k]):
+                wider.roots[k] = block_diag(self.roots[k], np.diag(1.0 / spread))
+            pending = self.pending[k]
+            rows = np.hstack([pending.rows, np.zeros((len(pending), n_new))])
+            wider.pending[k] = Pending(rows, pending.factor.copy())
+            wider.marginals[k] = np.append(self.marginals[k], variances)
+            wider.log_dets[k] = self.log_dets[k] + np.log(variances).sum()
+        wider.kept[:], wider.ages[:] = self.kept, self.ages
         return wider
 
     def assume(self, state: State) -> None:
@@ -427,7 +490,10 @@ class LazyComponents(Components):
         for count in arrays["pending"]:
             rows = arrays["rows"][first_row : first_row + count].copy()
             entries = arrays["row_factors"][first_entry : first_entry + count**2]
-            held.pending.append(Pending(rows, entries.reshape(count, count).copy()))
+            factor = entries.reshape(count, count).copy()
+            if np.any(np.triu(factor, 1) != 0.0) or np.any(np.diagonal(factor) < 1.0):
+                raise ValueError("a factor of pending rows is not what it should be")
+            held.pending.append(Pending(rows, factor))
             first_row, first_entry = first_row + count, first_entry + count**2
         return held
 

@@ -176,5 +176,10 @@ def product(a: Array, b: Array) -> Array:
     NumPy has one of its own, whose threads would wait for the same cores.
     """
     out = np.empty((a.shape[0], b.shape[1]))
-    add_product(1.0, a, b, 0.0, out)
+    add_product(1.0, _straight(a), _straight(b), 0.0, out)
     return out
+
+
+def _straight(matrix: Array) -> Array:
+    """Itself, or a copy if neither its rows nor its columns lie together."""
+    return matrix if matrix.itemsize in matrix.strides else np.ascontiguousarray(matrix)

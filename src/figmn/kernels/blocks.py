@@ -26,13 +26,15 @@ from figmn.kernels.compiler import SMALLEST_MASS, compiled
 from figmn.kernels.learning import Settings
 from figmn.kernels.moments import absorb
 
-DONE, UNPREPARED, NOVEL, ASTONISHING, SPURIOUS = 0, 1, 2, 3, 4
+DONE, UNPREPARED, NOVEL, ASTONISHING, SPURIOUS, WORN = 0, 1, 2, 3, 4, 5
 """Why a walk has stopped: no row is left; or the row where it stopped needs inner
 products of some components, starts a component, or is beyond the reach of a block;
-or the row before it has left a component to be removed."""
+or the row before it has left a component to be removed, or one that has changed so much
+that the products have lost some digits, and must be taken anew."""
 
 _LARGEST_STEP = 1e7  # beyond it, half of the digits would be lost
 _LARGEST_SHARE = 0.999
+_LEAST_KEPT = 1e-2  # the cube of its inverse is how much rounding errors may have grown
 _LOG_ZERO = 746.0
 
 
@@ -49,6 +51,8 @@ class Walked(NamedTuple):
     """Shape (S, B): the rows towards which it has moved."""
     shares: Array
     """Shape (S, B): how far."""
+    kept: Array
+    """Shape (S,): the factor of the base covariance at the start."""
     counts: IntArray
     """Shape (S,): number of steps."""
 
@@ -145,7 +149,7 @@ def walk(
                 prepared = False
         if not prepared:
             return t, UNPREPARED
-        spurious = False
+        spurious, worn = False, False
         least = settings.faded * (np.sum(masses) + weights[t])
         for k in range(n_components):
             ages[k] += 1
@@ -157,12 +161,15 @@ def walk(
                 share = gained / after
                 _step(walked, slots[k], t, share, current[k], kept[k])
                 kept[k] *= before / after
+                worn |= kept[k] < _LEAST_KEPT * walked.kept[slots[k]]
                 log_dets[k] += math.log1p(share * current[k])
                 log_dets[k] -= n_features * math.log1p(gained / before)
             spurious |= ages[k] > settings.prune_age and after < settings.prune_mass
             spurious |= after < least
         if spurious and n_components > 1:
             return t + 1, SPURIOUS
+        if worn:
+            return t + 1, WORN
     return n_points, DONE
 
 
@@ -177,7 +184,7 @@ def fade(masses: Array, weight: float, settings: Settings) -> None:
 @compiled
 def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept: float) -> None:
     """Move one component towards row ``t``."""
-    products, steps, shifts, taken, shares, counts = walked
+    products, steps, shifts, taken, shares, _, counts = walked
     n_points = products.shape[1]
     c = counts[slot]
     counts[slot] = c + 1
