@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _BLOCK: Final = 64  # rows learnt at a time
 _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
-_FOLD_WIDE: Final = 128  # the same, where it does not fit into the cache
+_FOLD_WIDE: Final = 192  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
 _LEAST_KEPT: Final = 1e-50  # of a base, before rows that join it would leave the range
 

@@ -23,9 +23,10 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.blas import add_product, solve_lower
 from figmn.kernels.compiler import LARGEST_DISTANCE, compiled
 
-# Variables at a time: small enough for panels to stay in the cache.
-_PANEL = 48
-_WIDE_PANEL = 96  # for many rows
+# Variables at a time, in folding: small enough for panels to stay in the cache, and
+# larger where the whole matrix does not. Whitening does with fewer, larger ones.
+_PANEL, _LARGE_PANEL = 48, 64
+_LARGE = 900
 
 # Fewer rows than this do not repay what a product of matrices takes to begin.
 _FEW = 4
@@ -57,8 +58,9 @@ def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
                     total += root[r, j] * deviations[t, j]
                 out[t, r] = total
     else:
-        for start in range(0, n_features, _PANEL):
-            stop = min(start + _PANEL, n_features)
+        width = _PANEL if n_features < _LARGE else 2 * _LARGE_PANEL
+        for start in range(0, n_features, width):
+            stop = min(start + width, n_features)
             panel = root[start:stop, :stop]
             add_product(1.0, deviations[:, :stop], panel.T, 0.0, out[:, start:stop])
 
@@ -154,8 +156,8 @@ def extend(
         for i in range(stop):
             deviations[m, i] = points[which[m], i] - mean[i]
     whitened = np.empty((n_points, stop - start))
-    for first in range(start, stop, _WIDE_PANEL):
-        end = min(first + _WIDE_PANEL, stop)
+    for first in range(start, stop, 2 * _PANEL):
+        end = min(first + 2 * _PANEL, stop)
         panel = root[first:end, :end]
         out = whitened[:, first - start : end - start]
         add_product(1.0, deviations[:, :end], panel.T, 0.0, out)
@@ -303,10 +305,11 @@ def fold(root: Array, joining: Array) -> None:
     n_rows, n_features = joining.shape
     middle = np.eye(n_rows)
     carried = np.zeros((n_rows, n_features))
-    passing = np.empty((_PANEL, n_rows))
-    corner = np.empty((_PANEL, _PANEL))
-    for start in range(0, n_features, _PANEL):
-        stop = min(start + _PANEL, n_features)
+    size = _PANEL if n_features < _LARGE else _LARGE_PANEL
+    passing = np.empty((size, n_rows))
+    corner = np.empty((size, size))
+    for start in range(0, n_features, size):
+        stop = min(start + size, n_features)
         width = stop - start
         panel = joining[:, start:stop]
         passed = passing[:width]
