@@ -145,7 +145,8 @@ def em_seconds(rows: np.ndarray, n_rows: int, n_components: int) -> float:
 def one_component(n_features: int) -> dict[str, float]:
     """Learning and evaluation with K = 1, once the component is dense."""
     mixture = grown(n_features, 1, max(n_features, 300))
-    rows = gaussian_rows(1024 if n_features < 2000 else 512, n_features, seed=1)
+    # Whole numbers of blocks and of folds, so that no work is left to the next run.
+    rows = gaussian_rows(1152 if n_features < 2000 else 576, n_features, seed=1)
     figures: dict[str, float] = {"D": n_features}
     for threads in (1, 2):
         with threadpool_limits(threads):
@@ -213,8 +214,8 @@ def growth() -> dict[str, tuple[list[int], list[float]]]:
     by_count = [learning(count)[2] for count in counts]
     by_width = []
     for width in widths:
-        mixture, chunk = grown(width, 1, width), gaussian_rows(512, width, seed=1)
-        by_width.append(best_seconds(lambda: mixture.learn(chunk), 4) / 512 * 1e6)  # noqa: B023
+        mixture, chunk = grown(width, 1, width), gaussian_rows(576, width, seed=1)
+        by_width.append(best_seconds(lambda: mixture.learn(chunk), 4) / 576 * 1e6)  # noqa: B023
     return {
         "rows N (D = 256, K = 4)": (lengths, by_length),
         "components K (D = 784)": (counts, by_count),

@@ -12,6 +12,7 @@ from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import blocks, factors
 from figmn.components import state as states
 from figmn.components.base import Components, Split
+from figmn.components.layout import SCALARS, VECTORS, check
 from figmn.components.pending import Pending
 from figmn.components.scale import suggested_scale
 from figmn.kernels import evaluation
@@ -25,23 +26,8 @@ from figmn.kernels.lowrank import extend, fold, measure
 _QUERY: Final = 2**20  # numbers evaluated at a time
 _LOG_2PI: Final = float(np.log(2.0 * np.pi))
 _NO_ROOT: Final = np.empty((0, 0))
-_VECTORS: Final = ("means", "spreads", "marginals")
-_SCALARS: Final = ("log_dets", "masses", "ages", "kept")
-_COUNTS: Final = ("ages", "learnt", "dense", "pending")
-_LAYOUT: Final = {
-    **dict.fromkeys(_VECTORS, "KD"),
-    **dict.fromkeys(_SCALARS, "K"),
-    "moments": "3D",
-    "learnt": "1",
-    "dense": "E",
-    "roots": "EDD",
-    "pending": "K",
-    "rows": "RD",
-    "row_factors": "Q",
-}
 _STAGES: Final = 6  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
-_ROUNDING: Final = 1e-9
 _LEAST_KEPT: Final = 1e-50  # with less, the factor goes into the root
 
 
@@ -171,14 +157,14 @@ class LazyComponents(Components):
         if np.all(variances >= np.maximum(UNEXPLAINED * self.marginals[k], SMALLEST_VARIANCE)):
             self.log_dets[k] = np.log(variances).sum()
             return
-        whiteners, residual = (part[np.newaxis] for part in _split(root, self.kept[k]))
+        whiteners, residual = (part[np.newaxis] for part in _factor_of(root, self.kept[k]))
         settle(whiteners, residual, self.marginals[k : k + 1], 0)
         self.put(k, whiteners[0], residual[0])
 
     # -- Questions -----------------------------------------------------------
 
     def factor(self, k: int) -> tuple[Array, Array]:
-        return _split(self._whole_root(k), self.kept[k])
+        return _factor_of(self._whole_root(k), self.kept[k])
 
     def _whole_root(self, k: int) -> Array:
         """Root of a component's precision, but for ``kept``; a copy."""
@@ -277,9 +263,9 @@ class LazyComponents(Components):
         )
         if bounded.sum() < 2 or np.isnan(rows).any():
             return self.evaluated(rows)[1]
-        return self._log_joint(rows, bounded)
+        return self._staged(rows, bounded)
 
-    def _log_joint(self, rows: Array, bounded: AnyArray) -> Array:
+    def _staged(self, rows: Array, bounded: AnyArray) -> Array:
         """Log joint densities of complete rows, exact only where they can matter.
 
         A distance in some leading variables bounds that in all of them, at a
@@ -297,12 +283,12 @@ class LazyComponents(Components):
             for k in np.flatnonzero(~bounded):
                 distances[k] = self._distances(int(k), points)
             likely = self._likely(points) & bounded[:, np.newaxis]
-            self._extend(points, likely, 0, self.n_features, distances)
+            self._go_on(points, likely, 0, self.n_features, distances)
             active = ~likely & bounded[:, np.newaxis]
             bounds = constants[:, np.newaxis] - 0.5 * distances
             best = np.max(np.where(active, -np.inf, bounds), axis=0)
             for start, stop in pairwise(ends):
-                self._extend(points, active, start, stop, distances)
+                self._go_on(points, active, start, stop, distances)
                 bounds = constants[:, np.newaxis] - 0.5 * distances
                 active &= bounds > best - _LOG_NOTHING
             log_joint[first : first + size] = bounds.T
@@ -320,7 +306,7 @@ class LazyComponents(Components):
         guess = np.argmax(np.nan_to_num(scores), axis=0)
         return np.asarray(np.arange(self.n_components)[:, np.newaxis] == guess)
 
-    def _extend(
+    def _go_on(
         self, points: Array, chosen: AnyArray, start: int, stop: int, distances: Array
     ) -> None:
         """Take the chosen distances, of shape (K, N), from some variables to further ones."""
@@ -383,7 +369,7 @@ class LazyComponents(Components):
         for k in range(self.n_components):
             if len(self.roots[k]):
                 root = both.roots[k][len(known) :]
-                given, variances[k] = _split(root[:, len(known) :], self.kept[k])
+                given, variances[k] = _factor_of(root[:, len(known) :], self.kept[k])
                 whiteners[k] = given
                 slopes = root[:, : len(known)] / np.diagonal(root[:, len(known) :])[:, np.newaxis]
                 coefficients[k] = product(-factors.inverses(given[np.newaxis])[0], slopes)
@@ -478,11 +464,11 @@ class LazyComponents(Components):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> Self:
-        _check(arrays)
+        check(arrays)
         held = cls(arrays["moments"].shape[1])
         held.moments[:] = arrays["moments"]
         held._n_learnt = int(arrays["learnt"][0])
-        held._stored = {name: arrays[name].copy() for name in (*_VECTORS, *_SCALARS)}
+        held._stored = {name: arrays[name].copy() for name in (*VECTORS, *SCALARS)}
         held.roots = [_NO_ROOT] * len(arrays["masses"])
         for k, root in zip(arrays["dense"], arrays["roots"], strict=True):
             held.roots[k] = root.copy()
@@ -498,54 +484,14 @@ class LazyComponents(Components):
         return held
 
 
-def _check(arrays: dict[str, AnyArray]) -> None:
-    """Raise ValueError on arrays that no learning could have made."""
-    if set(arrays) != set(_LAYOUT):
-        raise ValueError("arrays are missing or unknown")
-    if arrays["means"].ndim != 2 or arrays["pending"].dtype != np.int64:
-        raise ValueError("the counts or the means have the wrong shape")
-    n_components, n_features = arrays["means"].shape
-    pending = arrays["pending"]
-    if len(pending) != n_components or np.any(pending < 0) or np.any(pending > 2**20):
-        raise ValueError("the counts of pending rows are out of range")
-    sizes = {
-        "K": n_components,
-        "D": n_features,
-        "E": len(arrays["dense"]),
-        "R": int(pending.sum()),
-        "Q": int((pending**2).sum()),
-        "1": 1,
-        "3": 3,
-    }
-    for name, letters in _LAYOUT.items():
-        kind = np.int64 if name in _COUNTS else np.float64
-        if arrays[name].shape != tuple(sizes[a] for a in letters) or arrays[name].dtype != kind:
-            raise ValueError(f"array {name!r} has the wrong shape or type")
-        if not np.all(np.isfinite(arrays[name])):
-            raise ValueError(f"array {name!r} holds NaN or infinity")
-    if np.any(np.abs(arrays["means"]) > LARGEST):
-        raise ValueError("a mean is out of range")
-    diagonals = np.diagonal(arrays["roots"], axis1=1, axis2=2)
-    positive = (*(arrays[name] for name in ("spreads", "marginals", "masses", "kept")), diagonals)
-    if not all(np.all(values > 0.0) for values in positive) or np.any(arrays["moments"][::2] < 0):
-        raise ValueError("a variance or a mass is not positive")
-    if np.any(np.triu(arrays["roots"], 1) != 0.0):
-        raise ValueError("a precision root is not lower triangular")
-    dense = arrays["dense"]
-    if np.any(np.diff(dense) <= 0) or np.any(dense < 0) or np.any(dense >= n_components):
-        raise ValueError("the dense components are out of range")
-    if np.any(np.sum(arrays["rows"] ** 2, axis=1) > 1.0 + _ROUNDING) or arrays["learnt"][0] < 0:
-        raise ValueError("a pending row or the row count is out of range")
-
-
 def _room(n_features: int, capacity: int) -> dict[str, AnyArray]:
-    room: dict[str, AnyArray] = {name: np.zeros((capacity, n_features)) for name in _VECTORS}
-    room |= {name: np.zeros(capacity) for name in _SCALARS}
+    room: dict[str, AnyArray] = {name: np.zeros((capacity, n_features)) for name in VECTORS}
+    room |= {name: np.zeros(capacity) for name in SCALARS}
     room["ages"] = np.zeros(capacity, dtype=np.int64)
     return room
 
 
-def _split(root: Array, kept: float) -> tuple[Array, Array]:
+def _factor_of(root: Array, kept: float) -> tuple[Array, Array]:
     """Whitener and variances of a root."""
     diagonal = np.diagonal(root)
     return root / diagonal[:, np.newaxis], kept / diagonal**2
