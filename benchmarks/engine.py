@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,22 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from figmn import Mixture
 from figmn.reference import IGMN
+from timing import best_seconds
 
 DOCS = Path(__file__).parent.parent / "docs"
 # So wide that a cluster stays whole while its component is young: what a component
 # has not seen yet shrinks with every row.
 SCALE = 40.0
 BLOCK = 64  # rows of the matrix product that the machine's rate is taken from
-
-
-def best_seconds(action: Callable[[], object], repeats: int) -> float:
-    """Least time of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def gaussian_rows(n_rows: int, n_features: int, seed: int = 0) -> np.ndarray:

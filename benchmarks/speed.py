@@ -10,7 +10,6 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from figmn import IncrementalGaussianMixture, Mixture
+from timing import best_seconds
 
 N_CLUSTERS = 10
 # A new component's width, and a threshold under which clusters stay whole: what
@@ -53,16 +53,6 @@ def clusters(n_rows: int, n_features: int, seed: int, ratio: float) -> np.ndarra
     which = rng.choice(N_CLUSTERS, size=n_rows, p=frequencies / frequencies.sum())
     noise = rng.normal(size=(n_rows, n_features))
     return np.array(centers)[which] + np.einsum("nij,nj->ni", (turns * widths)[which], noise)
-
-
-def best_seconds(action: Callable[[], object], repeats: int) -> float:
-    """Least time of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def per_row(action: Callable[[object], object], rows: Iterable[object], repeats: int = 5) -> float:
