@@ -40,7 +40,8 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
 _FOLD_WIDE: Final = 192  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
-_LEAST_KEPT: Final = 1e-50  # of a base, before rows that join it would leave the range
+LEAST_KEPT: Final = 1e-50
+"""Of a base: with less, rows that join it would leave the range of numbers."""
 
 
 def learn(components: LazyComponents, rows: Array, weights: Array, settings: Settings) -> int:
@@ -236,7 +237,7 @@ class _Block:
         pending, root, whitened = held.pending[k], held.roots[k], self._whiten(k)
         n_before, n_after = len(pending), len(pending) + len(steps)
         due = n_after >= _most_pending(held.n_features, len(root) > 0)
-        due |= bool(held.kept[k] < _LEAST_KEPT)
+        due |= bool(held.kept[k] < LEAST_KEPT)
         joined = pending.restored(len(steps)) if due else np.empty((len(steps), held.n_features))
         joining = joined[n_before:] if due else joined
         advance(

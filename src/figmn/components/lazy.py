@@ -28,7 +28,6 @@ _LOG_2PI: Final = float(np.log(2.0 * np.pi))
 _NO_ROOT: Final = np.empty((0, 0))
 _STAGES: Final = 6  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
-_LEAST_KEPT: Final = 1e-50  # with less, the factor goes into the root
 
 
 class LazyComponents(Components):
@@ -150,7 +149,7 @@ class LazyComponents(Components):
         root = self.roots[k]
         fold(root, joining)
         self.pending[k] = Pending.none(self.n_features)
-        if self.kept[k] < _LEAST_KEPT:
+        if self.kept[k] < blocks.LEAST_KEPT:
             root /= np.sqrt(self.kept[k])
             self.kept[k] = 1.0
         variances = self.kept[k] / np.diagonal(root) ** 2
