@@ -24,10 +24,9 @@ from figmn.kernels.blocks import (
     UNPREPARED,
     WORN,
     Walked,
-    fade,
     walk,
 )
-from figmn.kernels.learning import Settings
+from figmn.kernels.learning import Settings, fade
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
 from figmn.kernels.moments import absorb_all
@@ -292,7 +291,7 @@ def _learn_row(
     if settings.adaptive and not absorbed:
         absorb_all(components.moments, row, weight)
     if settings.retention < 1.0 and not absorbed:
-        fade(components.masses, weight[0], settings)
+        fade(components.masses, components.n_components, weight[0], settings)
     n_known = int(np.sum(~np.isnan(row)))
     may_grow = components.n_components < settings.max_components
     if components.n_components == 0:

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import SMALLEST_MASS, compiled
-from figmn.kernels.learning import Settings
+from figmn.kernels.compiler import compiled
+from figmn.kernels.learning import Settings, fade
 from figmn.kernels.moments import absorb
 
 DONE, UNPREPARED, NOVEL, ASTONISHING, SPURIOUS, WORN = 0, 1, 2, 3, 4, 5
@@ -120,7 +120,7 @@ def walk(
         if settings.adaptive and t >= absorbed:
             absorb(moments, points, t, weights[t])
         if settings.retention < 1.0 and t >= absorbed:
-            fade(masses, weights[t], settings)
+            fade(masses, n_components, weights[t], settings)
         nearest, largest = np.inf, -np.inf
         for k in range(n_components):
             slot = slots[k]
@@ -171,14 +171,6 @@ def walk(
         if worn:
             return t + 1, WORN
     return n_points, DONE
-
-
-@compiled
-def fade(masses: Array, weight: float, settings: Settings) -> None:
-    """Let the masses fade as a row of some weight comes in."""
-    left = settings.retention**weight
-    for k in range(masses.shape[0]):
-        masses[k] = max(masses[k] * left, SMALLEST_MASS)
 
 
 @compiled

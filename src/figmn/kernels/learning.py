@@ -76,6 +76,14 @@ class Settings(NamedTuple):
 
 
 @compiled
+def fade(masses: Array, count: int, weight: float, settings: Settings) -> None:
+    """Let the first masses fade as a row of some weight comes in."""
+    left = settings.retention**weight
+    for k in range(count):
+        masses[k] = max(masses[k] * left, SMALLEST_MASS)
+
+
+@compiled
 def learn(points: Array, weights: Array, start: int, state: State, settings: Settings) -> int:
     """Learn rows in order until done or until the arrays are full.
 
@@ -122,9 +130,8 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
         if settings.adaptive:
             absorb(moments, points, t, weights[t])
         if settings.retention < 1.0:
-            left = settings.retention ** weights[t]
+            fade(masses, n_components, weights[t], settings)
             for k in range(n_components):
-                masses[k] = max(masses[k] * left, SMALLEST_MASS)
                 priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
         if n_missing == 0:
             nearest = _expect(
