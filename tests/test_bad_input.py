@@ -38,7 +38,7 @@ BAD_ROWS = {
 
 def learnt(kind):
     return {
-        "mixture": lambda: Mixture(3).learn(ROWS),
+        "mixture": lambda: Mixture(3, delta=1.0, beta=0.1).learn(ROWS),
         "density": lambda: IncrementalGaussianMixture().fit(ROWS),
         "classifier": lambda: MixtureClassifier().partial_fit(ROWS, LABELS, classes=[0, 1]),
         "open classifier": lambda: MixtureClassifier().partial_fit(ROWS, LABELS),
@@ -150,7 +150,7 @@ def test_nothing_to_learn_from_is_refused():
 )
 def test_an_unlearnt_mixture_says_so(method, arguments):
     with pytest.raises(NotFittedError, match="learn"):
-        getattr(Mixture(3), method)(*arguments)
+        getattr(Mixture(3, delta=1.0, beta=0.1), method)(*arguments)
 
 
 @pytest.mark.parametrize(

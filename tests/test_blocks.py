@@ -157,9 +157,9 @@ def test_a_new_component_leaves_rows_alone_that_were_learnt(threshold):
     rows[10] += 50.0
     weights[10] = 1e152  # so narrow that the others are beyond all measure
     threshold(10**9)
-    plain = Mixture(8, scale=3.0).learn(rows, weights)
+    plain = Mixture(8, scale=3.0, delta=1.0, beta=0.1).learn(rows, weights)
     threshold(1)
-    lazy = Mixture(8, scale=3.0).learn(rows, weights)
+    lazy = Mixture(8, scale=3.0, delta=1.0, beta=0.1).learn(rows, weights)
     assert_allclose(lazy.means, plain.means, rtol=1e-9)
 
 
@@ -183,14 +183,14 @@ def test_the_printed_rule_stays_on_the_plain_loop(threshold):
     threshold(10**9)
     assert_equal_mixtures(printed, Mixture(6, update="paper", scale=5.0).learn(rows), 0.0)
     threshold(1)
-    mixture = Mixture(6, scale=5.0).learn(rows)
+    mixture = Mixture(6, scale=5.0, delta=1.0, beta=0.1).learn(rows)
     covariances = mixture.covariances
     assert_allclose(mixture.reconfigure(update="paper").covariances, covariances, rtol=1e-12)
     mixture.learn(rows).reconfigure(update="exact").learn(rows)
 
 
 def learn_and_evaluate(rows):
-    return Mixture(rows.shape[1], scale=5.0).learn(rows).log_density(rows)
+    return Mixture(rows.shape[1], scale=5.0, delta=1.0, beta=0.1).learn(rows).log_density(rows)
 
 
 def test_many_mixtures_learn_in_many_threads():
@@ -198,7 +198,10 @@ def test_many_mixtures_learn_in_many_threads():
     singly = [learn_and_evaluate(rows) for rows in chunks]
     with ThreadPoolExecutor(6) as pool:
         together = pool.map(
-            lambda rows: Mixture(300, scale=5.0).learn(rows).log_density(rows), chunks
+            lambda rows: (
+                Mixture(300, scale=5.0, delta=1.0, beta=0.1).learn(rows).log_density(rows)
+            ),
+            chunks,
         )
         for ours, truth in zip(together, singly, strict=True):
             assert_allclose(ours, truth, rtol=1e-10)

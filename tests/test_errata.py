@@ -96,7 +96,7 @@ def test_03_printed_determinant_belongs_to_the_printed_covariance_not_the_printe
 def test_04_raw_determinants_underflow():
     n_features = 400
     assert np.prod(np.full(n_features, 0.1**2)) == 0.0
-    mixture = Mixture(n_features, scale=0.1).learn(np.zeros((1, n_features)))
+    mixture = Mixture(n_features, scale=0.1, delta=1.0, beta=0.1).learn(np.zeros((1, n_features)))
     assert_allclose(mixture.log_determinants, n_features * np.log(0.01), rtol=1e-12)
     assert np.isfinite(mixture.log_density(np.zeros((1, n_features)))[0])
 
@@ -106,7 +106,7 @@ def test_05_printed_loop_never_creates_a_first_component():
         return "update" if len(distances) == 0 or np.any(distances < threshold) else "create"
 
     assert printed_decision(np.empty(0), 1.0) == "update"  # of no component at all
-    assert Mixture(1, scale=1.0).learn([[0.0]]).n_components == 1
+    assert Mixture(1, scale=1.0, delta=1.0, beta=0.1).learn([[0.0]]).n_components == 1
 
 
 def test_06_initial_precision_is_the_inverse_variance():

@@ -94,7 +94,7 @@ def test_frames_come_out(library):
 @pytest.mark.parametrize("cls", ALL)
 def test_sensor_ranges_set_the_scale(cls):
     scale = [1.0, 2.0, 3.0, 0.25] if cls is MixtureRegressor else [1.0, 2.0, 3.0]
-    model = cls(scale=scale)
+    model = cls(scale=scale, delta=1.0)
     targets = {MixtureClassifier: [[1]], MixtureRegressor: [[0.0]]}.get(cls, [])
     model.partial_fit([[0.0, 0.0, 0.0]], *targets)
     variances = np.diag(model.mixture_.covariances[0])

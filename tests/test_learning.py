@@ -51,7 +51,7 @@ def test_chunk_sizes_make_no_difference(scale, sizes, held):
 
 def test_one_by_one_equals_at_once(held):
     rows = clusters(300, 2)
-    at_once, singly = Mixture(2).learn(rows), Mixture(2)
+    at_once, singly = Mixture(2, delta=1.0, beta=0.1).learn(rows), Mixture(2, delta=1.0, beta=0.1)
     for row in rows:
         singly.learn_one(row)
     assert_same(singly, at_once, held)
@@ -84,7 +84,9 @@ def test_weighted_rows_are_repeated_rows():
 
 
 def test_a_novel_row_at_the_bound_updates():
-    bounded = Mixture(2, scale=1.0, max_components=2).learn([[0.0, 0.0], [50.0, 0.0]])
+    bounded = Mixture(2, scale=1.0, max_components=2, delta=1.0, beta=0.1).learn(
+        [[0.0, 0.0], [50.0, 0.0]]
+    )
     bounded.learn_one([0.0, 90.0])
     assert bounded.n_components == 2
     assert_allclose(bounded.masses.sum(), 3.0)
@@ -103,7 +105,7 @@ def test_pruning_removes_the_old_and_light_but_never_the_heaviest():
     light = Mixture(2, scale=1.0, beta=0.0, prune_age=1, prune_mass=1e6).learn(rows)
     assert light.n_components == 1
     two = np.array([[0.0]] * 40 + [[9.0]] * 2)
-    kept = Mixture(1, scale=0.1, prune_mass=50.0).learn(two)
+    kept = Mixture(1, scale=0.1, prune_mass=50.0, delta=1.0, beta=0.1).learn(two)
     assert_allclose(kept.means, [[0.0]])
 
 
@@ -160,13 +162,15 @@ def test_settings_are_fixed_but_for_reconfiguring():
 
 def test_a_given_center_stands_in_for_what_was_never_seen():
     for scale in (None, 1.0):
-        mixture = Mixture(2, center=[5.0, 6.0], scale=scale).learn([[1.0, np.nan]])
+        mixture = Mixture(2, center=[5.0, 6.0], scale=scale, delta=1.0, beta=0.1).learn(
+            [[1.0, np.nan]]
+        )
         assert_allclose(mixture.means, [[1.0, 6.0]])
 
 
 def test_arrays_that_are_given_are_not_shared():
     scale = np.ones(2)
-    mixture = Mixture(2, scale=scale)
+    mixture = Mixture(2, scale=scale, delta=1.0, beta=0.1)
     scale[:] = 100.0
     mixture.learn([[0.0, 0.0]])
     assert_allclose(mixture.covariances[0], np.eye(2))
@@ -180,9 +184,9 @@ def test_masked_arrays_and_frames_with_na():
     rows = np.array([[1.0, np.nan], [2.0, 3.0], [np.nan, 4.0]])
     masked = np.ma.masked_invalid(rows)
     frame = pandas.DataFrame(rows).convert_dtypes()
-    plain = Mixture(2).learn(rows)
+    plain = Mixture(2, delta=1.0, beta=0.1).learn(rows)
     for given in (masked, frame):
-        assert fingerprint(Mixture(2).learn(given)) == fingerprint(plain)
+        assert fingerprint(Mixture(2, delta=1.0, beta=0.1).learn(given)) == fingerprint(plain)
 
 
 # -- Missing entries -----------------------------------------------------------
@@ -231,7 +235,7 @@ def test_incomplete_rows_are_learnt_as_em_would(pattern):
 
 
 def test_rows_without_content_are_passed_over():
-    mixture = Mixture(2, scale=1.0).learn([[0.0, 0.0], [0.1, 0.1]])
+    mixture = Mixture(2, scale=1.0, delta=1.0, beta=0.1).learn([[0.0, 0.0], [0.1, 0.1]])
     before = fingerprint(mixture)
     mixture.learn([[np.nan, np.nan], [5.0, 5.0]], sample_weight=[1.0, 0.0])
     assert fingerprint(mixture) == before
@@ -310,7 +314,7 @@ def test_later_components_follow_the_running_scale():
 @pytest.mark.parametrize("first", [1, 2, 50])
 def test_answers_from_the_first_row_on(first):
     rows = clusters(first, 3)
-    mixture = Mixture(3).learn(rows)
+    mixture = Mixture(3, delta=1.0, beta=0.1).learn(rows)
     assert_sound(mixture)
     assert np.all(np.isfinite(mixture.log_density(rows)))
     assert np.all(np.isfinite(mixture.infer(rows[:, :2], known=[0, 1]).covariance()))
@@ -348,7 +352,7 @@ def test_new_variables_are_columns_of_zeros_from_the_start():
 def test_learning_keeps_its_hands_off_the_input():
     rows = clusters(30, 2)
     before = rows.copy()
-    mixture = Mixture(2).learn(rows)
+    mixture = Mixture(2, delta=1.0, beta=0.1).learn(rows)
     means = mixture.means
     rows[:] = 7.0
     assert np.array_equal(mixture.means, means)

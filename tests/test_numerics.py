@@ -233,9 +233,12 @@ def test_weights_that_dwarf_all_before_them():
 
 def test_a_single_precision_stream_is_its_double_precision_self():
     rows = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
-    single, double = Mixture(3).learn(rows), Mixture(3).learn(rows.astype(np.float64))
+    single, double = (
+        Mixture(3, delta=1.0, beta=0.1).learn(rows),
+        Mixture(3, delta=1.0, beta=0.1).learn(rows.astype(np.float64)),
+    )
     assert np.array_equal(single.means, double.means)
-    strided = Mixture(3).learn(np.asfortranarray(rows)[:, :])
+    strided = Mixture(3, delta=1.0, beta=0.1).learn(np.asfortranarray(rows)[:, :])
     assert np.array_equal(strided.means, double.means)
-    reversed_twice = Mixture(3).learn(rows[::-1][::-1])
+    reversed_twice = Mixture(3, delta=1.0, beta=0.1).learn(rows[::-1][::-1])
     assert np.array_equal(reversed_twice.means, double.means)

@@ -209,12 +209,16 @@ def test_given_parameters_come_back():
     assert_allclose(mixture.masses, [2.0, 6.0])
     assert_allclose(mixture.weights, [0.25, 0.75])
     assert_allclose(mixture.log_determinants, np.linalg.slogdet(covariances)[1], rtol=1e-10)
-    # It can learn on: new components have the scale of the whole.
+    # It can learn on: new components are as wide as the others, or, if asked to
+    # be as wide as delta says, have the scale of the whole.
+    within = mixture.weights @ np.diagonal(covariances, axis1=1, axis2=2)
     mean = mixture.weights @ mixture.means
     spread = mixture.weights @ (mixture.means - mean) ** 2
-    total = spread + mixture.weights @ np.diagonal(covariances, axis1=1, axis2=2)
+    fixed = Mixture.from_parameters(means, covariances, [1.0, 3.0], mass=8.0, delta=1.0)
     mixture.learn_one([1e3, 0.0, 0.0])
-    assert_allclose(np.diag(mixture.covariances[-1]), total, rtol=1e-9)
+    fixed.learn_one([1e3, 0.0, 0.0])
+    assert_allclose(np.diag(mixture.covariances[-1]), within, rtol=1e-9)
+    assert_allclose(np.diag(fixed.covariances[-1]), within + spread, rtol=1e-9)
 
 
 def test_rounding_does_not_make_covariances_asymmetric():

@@ -37,9 +37,13 @@ def learnt_models():
     gaps[::7, 1] = np.nan
     return {
         "mixture": Mixture(3, delta=0.4, prune_age=20, prune_mass=2.0).learn(ROWS),
-        "mixture in warm-up": Mixture(3).learn(gaps[:20], np.linspace(0.0, 1.0, 20)),
-        "mixture with a scale": Mixture(3, scale=[1.0, 2.0, 3.0], max_components=4).learn(ROWS),
-        "mixture without rows": Mixture(2),
+        "mixture in warm-up": Mixture(3, delta=1.0, beta=0.1).learn(
+            gaps[:20], np.linspace(0.0, 1.0, 20)
+        ),
+        "mixture with a scale": Mixture(
+            3, scale=[1.0, 2.0, 3.0], max_components=4, delta=1.0, beta=0.1
+        ).learn(ROWS),
+        "mixture without rows": Mixture(2, delta=1.0, beta=0.1),
         "mixture of many variables": Mixture(300, scale=1.0, beta=0.01).learn(MANY),
         "mixture of many variables, grown old": Mixture(300, scale=1.0, beta=0.0).learn(
             np.tile(MANY, (3, 1))

@@ -18,11 +18,14 @@ from figmn.mixture import Conditional, Mixture
 from figmn.mixture.choices import Choices
 from figmn.mixture.validation import as_rows, as_weights
 
-_PARAMETERS = """delta : float, default=1.0
+_PARAMETERS = """delta : float or "auto", default="auto"
         Width of a new component, in standard deviations of the columns.
-    beta : float, default=0.1
+    beta : float or "auto", default="auto"
         A row is novel, and starts a component, if its tail probability under
-        every component is below this.
+        every component is below this. With both left to themselves the model
+        starts from EM on its first 2048 rows, which says how many components
+        there are, and needs no tuning; if only one is given, the other is 1
+        (``delta``) or 0.1 (``beta``).
     scale : array-like, float or None, default=None
         Standard deviations of the columns, such as sensor ranges. With None
         ``fit`` takes them from its data, and ``partial_fit`` estimates them
@@ -73,8 +76,8 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        delta: float = 1.0,
-        beta: float = 0.1,
+        delta: float | str = "auto",
+        beta: float | str = "auto",
         scale: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,
@@ -112,13 +115,12 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         """A new mixture that has learnt the rows at the scale they show as a whole."""
         weights = as_weights(sample_weight, len(rows))
         rows = as_rows(rows, rows.shape[1])
-        moments = moments_of(rows, weights)
-        mixture = self._new_mixture(
-            rows.shape[1],
-            scale=suggested_scale(moments) if scale is None else scale,
-            center=moments[1],
-        )
-        mixture.learn(rows, weights)
+        mixture = self._new_mixture(rows.shape[1], scale=scale)
+        if not mixture.choices.start_from_batch(mixture.n_features):
+            moments = moments_of(rows, weights)
+            whole = suggested_scale(moments) if scale is None else scale
+            mixture = self._new_mixture(rows.shape[1], scale=whole, center=moments[1])
+        mixture.learn(rows, weights).consolidate()
         if mixture.n_components == 0:
             raise ValueError(
                 "There is nothing to learn from: all rows have weight zero or no known entry."
@@ -146,6 +148,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
             and choices.max_components == self.max_components
             and choices.prune_age == self.prune_age
             and choices.prune_mass == self.prune_mass
+            and choices.half_life == self.half_life
         )
 
     def _conditionals(self, X: Any, targets: Index) -> Iterator[Conditional]:
@@ -218,18 +221,22 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings, arrays = self.mixture_._pack()
+        return {"mixture": settings, **self._pack_learnt()}, arrays
+
+    def _pack_learnt(self) -> dict[str, Any]:
+        """Parameters, and what was learnt beside the mixtures, as plain values."""
         parameters = self.get_params(deep=False)
         learnt = [name for name in vars(self) if self._is_kept(name)]
         return {
-            "mixture": settings,
             "parameters": {name: storage.to_plain(parameters[name], name) for name in parameters},
             "learnt": {name: storage.to_plain(getattr(self, name), name) for name in learnt},
-        }, arrays
+        }
 
     @classmethod
     def _is_kept(cls, name: str) -> bool:
         """Whether an attribute goes into a file, beside the parameters and the mixture."""
-        public = name.endswith("_") and not name.startswith("_") and name != "mixture_"
+        public = name.endswith("_") and not name.startswith("_")
+        public &= name not in ("mixture_", "views_")
         return (public or name in cls._kept) and not hasattr(cls, name)
 
     @classmethod
@@ -240,12 +247,16 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
             if not cls._is_kept(name):
                 raise ValueError(f"{name!r} is not a learnt attribute")
             setattr(estimator, name, storage.from_plain(value))
-        estimator.mixture_ = Mixture._unpack(settings["mixture"], arrays)
+        estimator._unpack_learnt(settings, arrays)
         if not 1 <= estimator.n_features_in_ <= estimator.mixture_.n_features:
             raise ValueError("the number of columns does not match the mixture")
         if estimator.n_components_ > 0:
             estimator._try_out()
         return estimator
+
+    def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Take over the mixture, after the other attributes."""
+        self.mixture_ = Mixture._unpack(settings["mixture"], arrays)
 
     def _try_out(self) -> None:
         """Answer a question, so that attributes which do not fit together show now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,16 +12,26 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from figmn._typing import AnyArray, Array, ArrayLike, Index
+from figmn.components.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
+from figmn.estimators.views import ClassView, JointView, View, indicator_scale, part_of
+from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights, check_range
+
+_NARROW, _WIDE, _NOVEL = 0.5, 3.0, 0.1
+_VIEWS: Final[dict[str, type[View]]] = {"class": ClassView, "joint": JointView}
 
 
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc]
-    """Classification by a mixture over inputs and class indicators together.
+    """Classification by mixtures, which are averaged unless settings are given.
 
-    As in the paper, each class is a variable that is one for its members and
-    zero for others, and the prediction is the conditional mean of these given
-    the inputs. Inputs that are NaN are integrated out.
+    Left to itself the classifier looks at the rows in three ways and averages the
+    probabilities: by a mixture a class, and by two mixtures over inputs and class
+    indicators together, of narrow and of wide components. With ``delta`` or
+    ``beta`` given there is one mixture over inputs and indicators, as in the
+    paper: each class is a variable that is one for its members and zero for
+    others, and the prediction is the conditional mean of these given the inputs.
+    Inputs that are NaN are integrated out.
 
     Parameters
     ----------
@@ -30,12 +40,16 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     Attributes
     ----------
+    views_ : list
+        The ways to look at the rows, each with its mixtures.
     mixture_ : figmn.Mixture
         Over the columns of X, then an indicator a class: those that were
-        declared or known to ``fit``, sorted, then others as they appeared.
+        declared or known to ``fit``, sorted, then others as they appeared. Left
+        to itself, the one of narrow components.
     classes_ : array of shape (C,)
         Class labels, sorted.
     n_components_ : int
+        Of all mixtures.
     n_features_in_ : int
     feature_names_in_ : array of shape (D,)
         If the columns had names.
@@ -51,6 +65,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     """
 
     classes_: AnyArray
+    views_: list[View]
     _kept = ("_columns", "_declared")
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -65,9 +80,17 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         """
         with self._unchanged_on_error():
             rows, labels = self._labelled(X, y, reset=True)
+            check_range(rows, "X")
+            weights = as_weights(sample_weight, len(rows))
             self._declare(_distinct(labels), declared=False)
-            joint = np.hstack([rows, self._indicators(labels)])
-            self.mixture_ = self._fit_mixture(joint, sample_weight, self._joint_scale())
+            columns = self._columns_of(labels)
+            joint = np.hstack([rows, np.eye(len(self.classes_))[columns]])
+            self.views_ = self._new_views(moments_of(joint, weights))
+            for view in self.views_:
+                view.learn(rows, columns, weights)
+                view.consolidate()
+            if self.n_components_ == 0:
+                raise ValueError("There is nothing to learn from: all rows have weight zero.")
         return self
 
     def partial_fit(
@@ -98,36 +121,25 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             if first:
                 known = _distinct(np.asarray(labels[:1] if classes is None else classes))
                 self._declare(known, declared=classes is not None)
+                self.views_ = self._new_views(None)
             self._require_kind(labels)
             if not first:
                 self._heed(classes)
+                self._reconfigure()
             for start, stop in self._segments(labels):
                 self._extend(_distinct(labels[start : start + 1]))
-                joint = np.hstack([rows[start:stop], self._indicators(labels[start:stop])])
-                self._learn_more(joint, weights[start:stop], self._joint_scale(), first=first)
-                first = False
+                columns = self._columns_of(labels[start:stop])
+                for view in self.views_:
+                    view.learn(rows[start:stop], columns, weights[start:stop])
         return self
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, of shape (N, C), in the order of ``classes_``.
-
-        The conditional means of the indicators, with what falls below zero
-        taken as zero, divided by their sum.
-        """
-        mixture = self._fitted()
-        parts = [
-            (answer.mean(), answer.weights) for answer in self._conditionals(X, self._columns)
-        ]
-        means: Array = np.maximum(np.concatenate([mean for mean, _ in parts]), 0.0)
-        # Far from all data a linear extrapolation may leave nothing above
-        # zero: the components' own shares of the classes stand in.
-        lost = means.sum(axis=1) <= 0.0
-        if lost.any():
-            shares = np.maximum(mixture.means[:, self.n_features_in_ + self._columns], 0.0)
-            weights = np.concatenate([weight for _, weight in parts])
-            means[lost] = weights[lost] @ shares + np.finfo(float).tiny
-        means /= means.max(axis=1, keepdims=True)
-        probabilities: Array = means / means.sum(axis=1, keepdims=True)
+        """Probabilities of the classes, of shape (N, C), in the order of ``classes_``."""
+        self._fitted()
+        rows = self._validated(X)
+        check_range(rows, "X")
+        views = [view.probabilities(rows) for view in self.views_]
+        probabilities: Array = np.mean(views, axis=0)[:, self._columns]
         return probabilities
 
     def predict(self, X: Any) -> AnyArray:
@@ -135,6 +147,62 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         most_probable = self.predict_proba(X).argmax(axis=1)
         labels: AnyArray = self.classes_[most_probable]
         return labels
+
+    # -- Views ---------------------------------------------------------------
+
+    @property
+    def mixture_(self) -> Mixture:  # type: ignore[override]
+        """The first mixture over inputs and indicators."""
+        if "views_" not in self.__dict__:
+            raise AttributeError("mixture_ is there once something was learnt")
+        return next(view.mixture for view in self.views_ if isinstance(view, JointView))
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components so far, of all mixtures."""
+        self._fitted()
+        return sum(mixture.n_components for view in self.views_ for mixture in view.mixtures)
+
+    def _view_settings(self) -> list[tuple[str, dict[str, Any]]]:
+        """Kind and settings of each view."""
+        settings = self._mixture_settings()
+        if not (_is_auto(self.delta) and _is_auto(self.beta)):
+            return [("joint", settings)]
+        narrow, wide = ({**settings, "delta": d, "beta": _NOVEL} for d in (_NARROW, _WIDE))
+        return [("class", settings), ("joint", narrow), ("joint", wide)]
+
+    def _new_views(self, moments: Array | None) -> list[View]:
+        """Views that have learnt nothing yet, at the scale of all rows if these are known."""
+        n_features, n_classes = self.n_features_in_, len(self.classes_)
+        scale = center = None
+        if self.scale is not None:
+            indicators = np.full(n_classes, indicator_scale(n_classes))
+            scale = np.concatenate([as_scale(self.scale, n_features), indicators])
+        elif moments is not None:
+            scale = suggested_scale(moments)
+        if moments is not None:
+            center = moments[1]
+        views: list[View] = []
+        for kind, settings in self._view_settings():
+            if kind == "class":
+                own = None if scale is None else scale[:n_features]
+                views.append(ClassView(n_features, n_classes, settings, own))
+            else:
+                mixture = Mixture(n_features + n_classes, scale=scale, center=center, **settings)
+                views.append(JointView(mixture, n_classes))
+        return views
+
+    def _reconfigure(self) -> None:
+        """Take over parameters that were set anew."""
+        settings = self._view_settings()
+        if len(settings) != len(self.views_):
+            raise ValueError(
+                "delta and beta cannot change from 'auto' to numbers or back between calls of "
+                "partial_fit: start afresh with fit."
+            )
+        for view, (_, wanted) in zip(self.views_, settings, strict=True):
+            if not view.is_configured(wanted):
+                view.reconfigure(wanted)
 
     # -- Labels --------------------------------------------------------------
 
@@ -202,21 +270,40 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         columns = np.empty(len(joined), dtype=np.intp)
         columns[np.searchsorted(joined, self.classes_)] = self._columns
         columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
-        scale = _indicator_scale(len(joined))
-        self.mixture_ = self.mixture_.copy().add_variables(len(unseen), scale)
+        self.views_ = [view.add_classes(len(unseen)) for view in self.views_]
         self.classes_, self._columns = joined, columns
 
-    def _indicators(self, labels: AnyArray) -> Array:
-        """Indicator columns of shape (N, C), in order of the mixture's variables."""
-        codes: Index = self._columns[np.searchsorted(self.classes_, labels)]
-        return np.eye(len(self.classes_))[codes]
+    def _columns_of(self, labels: AnyArray) -> Index:
+        """The number of each label's class in the views, of shape (N,)."""
+        columns: Index = self._columns[np.searchsorted(self.classes_, labels)]
+        return columns
 
-    def _joint_scale(self) -> Array | None:
-        if self.scale is None:
-            return None
+    # -- Files ---------------------------------------------------------------
+
+    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings = self._pack_learnt()
+        arrays: dict[str, AnyArray] = {}
+        kinds = [kind for kind, _ in self._view_settings()]
+        views = [view.pack() for view in self.views_]
+        for number, (_, part) in enumerate(views):
+            arrays |= {f"{number}/{name}": array for name, array in part.items()}
+        settings["views"] = [
+            {"kind": kind, **part} for kind, (part, _) in zip(kinds, views, strict=True)
+        ]
+        return settings, arrays
+
+    def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         n_classes = len(self.classes_)
-        scale = as_scale(self.scale, self.n_features_in_)
-        return np.concatenate([scale, np.full(n_classes, _indicator_scale(n_classes))])
+        if "views" not in settings:  # as it was kept before there were several
+            settings = {**settings, "n_classes": n_classes}
+            self.views_ = [JointView.unpack(settings, arrays)]
+        else:
+            self.views_ = [
+                _VIEWS[part["kind"]].unpack(part, part_of(arrays, str(number)))
+                for number, part in enumerate(settings["views"])
+            ]
+        if any(view.n_classes != n_classes for view in self.views_):
+            raise ValueError("the number of classes does not match the views")
 
 
 def _distinct(labels: AnyArray) -> AnyArray:
@@ -239,7 +326,5 @@ def _kind(labels: AnyArray) -> str:
     return " or ".join(sorted({names.get(name, name) for name in found}))
 
 
-def _indicator_scale(n_classes: int) -> float:
-    """Standard deviation of the indicator of one of several equally frequent classes."""
-    share = 1.0 / max(n_classes, 2)
-    return float(np.sqrt(share * (1.0 - share)))
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

@@ -29,7 +29,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         density are less probable than this, which flags this share of normal
         rows or less.
     {parameters}
-        Here ``beta`` is 0.001 by default: few and wide components.
 
     Attributes
     ----------
@@ -55,8 +54,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         self,
         *,
         contamination: float = 0.01,
-        delta: float = 1.0,
-        beta: float = 0.001,
+        delta: float | str = "auto",
+        beta: float | str = "auto",
         scale: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,

@@ -11,34 +11,41 @@ from scipy.special import chdtri
 from figmn._typing import Array
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings
+from figmn.mixture.start import NOVELTY, Growth
 from figmn.mixture.validation import check_count, check_number
 
 # In the long run all mass is that of 1.44 half-lives of rows.
 _HALF_A_ROW: Final = 0.5 * float(np.log(2.0))
 _UNBOUNDED: Final = int(np.iinfo(np.int64).max)
+_FIXED_DELTA, _FIXED_BETA = 1.0, 0.1  # where one of them is set, or nothing is chosen
+_WARMUP_FOR_SCALE, _WARMUP_FOR_START = 100, 2048
+_MOST_FOR_START: Final = 255  # variables: beyond, 2048 rows say too little, and EM is slow
 
 
 @dataclass(frozen=True)
 class Choices:
     """Settings that apply to mixtures of any variables; see :class:`figmn.Mixture`."""
 
-    delta: float = 1.0
-    beta: float = 0.1
+    delta: float | str = "auto"
+    beta: float | str = "auto"
     max_components: int | None = None
     prune_age: int = 0
     prune_mass: float = 0.0
     update: str = "exact"
-    warmup: int = 100
+    warmup: int | None = None
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "delta": check_number(self.delta, "delta", 0.0, LARGEST, open_low=True),
-            "beta": check_number(self.beta, "beta", 0.0, 1.0),
+        checked: dict[str, object] = {
             "prune_age": check_count(self.prune_age, "prune_age", 0),
             "prune_mass": check_number(self.prune_mass, "prune_mass", 0.0, LARGEST),
-            "warmup": check_count(self.warmup, "warmup", 1),
         }
+        if not _is_auto(self.delta):
+            checked["delta"] = check_number(self.delta, "delta", 0.0, LARGEST, open_low=True)
+        if not _is_auto(self.beta):
+            checked["beta"] = check_number(self.beta, "beta", 0.0, 1.0)
+        if self.warmup is not None:
+            checked["warmup"] = check_count(self.warmup, "warmup", 1)
         if self.max_components is not None:
             checked["max_components"] = check_count(self.max_components, "max_components", 1)
         if self.half_life is not None:
@@ -50,21 +57,55 @@ class Choices:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def for_kernel(self, n_features: int, scale: Array | None) -> Settings:
+    def start_from_batch(self, n_features: int) -> bool:
+        """Whether a mixture fits its first rows by EM, and goes on from there."""
+        return (
+            _is_auto(self.delta)
+            and _is_auto(self.beta)
+            and self.update == "exact"
+            and n_features <= _MOST_FOR_START
+        )
+
+    def warmup_rows(self, n_features: int) -> int:
+        """How many rows are held back before learning begins."""
+        if self.warmup is not None:
+            return self.warmup
+        return _WARMUP_FOR_START if self.start_from_batch(n_features) else _WARMUP_FOR_SCALE
+
+    @property
+    def width(self) -> float:
+        """Delta as a number."""
+        return _FIXED_DELTA if isinstance(self.delta, str) else self.delta
+
+    @property
+    def retention(self) -> float:
+        """What a row of weight one leaves of the masses before it."""
+        return 1.0 if self.half_life is None else float(2.0 ** (-1.0 / self.half_life))
+
+    def for_kernel(
+        self, n_features: int, scale: Array | None, growth: Growth | None = None
+    ) -> Settings:
         """What the learning loop needs to know."""
-        thresholds = np.full(n_features + 1, np.inf)
-        if self.beta > 0.0:
-            thresholds[1:] = chdtri(np.arange(1, n_features + 1), self.beta)
+        beta = _FIXED_BETA if isinstance(self.beta, str) else self.beta
         bound = _UNBOUNDED if self.max_components is None else self.max_components
+        if growth is not None:
+            beta, scale, bound = NOVELTY, growth.scale, min(bound, growth.most)
+        thresholds = np.full(n_features + 1, np.inf)
+        if beta > 0.0:
+            thresholds[1:] = chdtri(np.arange(1, n_features + 1), beta)
         return Settings(
             thresholds=thresholds,
             scale=np.ones(n_features) if scale is None else scale,
             adaptive=scale is None,
-            delta=self.delta,
+            delta=self.width,
             prune_age=min(self.prune_age, _UNBOUNDED),
             prune_mass=self.prune_mass,
             max_components=min(bound, _UNBOUNDED),
             printed_rule=self.update == "paper",
-            retention=1.0 if self.half_life is None else 2.0 ** (-1.0 / self.half_life),
+            retention=self.retention,
             faded=0.0 if self.half_life is None else _HALF_A_ROW / max(self.half_life, 1.0),
         )
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"

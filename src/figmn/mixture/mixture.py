@@ -18,11 +18,12 @@ from figmn.components import state as states
 from figmn.components.base import Components
 from figmn.components.density import normalised
 from figmn.components.plain import PlainComponents
-from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.compiler import LARGEST
 from figmn.mixture import packing, validation
+from figmn.mixture.beginning import Begun, begin, rows_together
 from figmn.mixture.choices import Choices
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
+from figmn.mixture.start import Growth
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
 
@@ -40,19 +41,25 @@ class Mixture:
     component of its own. NaN marks an unknown entry, in learning and in every
     query: what is unknown is integrated out.
 
+    With ``delta`` and ``beta`` left to themselves nothing needs tuning: the first
+    rows are fitted together by EM, as many components as rows left out of it
+    confirm, and the stream refines these from then on.
+
     Parameters
     ----------
     n_features : int
         Number of variables D.
-    delta : float, default=1.0
-        Width of a new component, in standard deviations of the columns.
-    beta : float, default=0.1
+    delta : float or "auto", default="auto"
+        Width of a new component, in standard deviations of the columns. If only
+        ``beta`` is given, 1.
+    beta : float or "auto", default="auto"
         A row is novel if it is less probable than this, as a tail probability,
-        under every component. With 0 there is one component for ever.
+        under every component. With 0 there is one component for ever. If only
+        ``delta`` is given, 0.1. If neither is, the mixture starts from EM on its
+        first ``warmup`` rows (see Notes).
     scale : array-like of shape (D,), float or None, default=None
         The columns' standard deviations. With None they are estimated as the
-        stream runs: the first ``warmup`` rows are held until they have shown
-        their scale (queries see them all the same), then learnt.
+        stream runs.
     center : array-like of shape (D,) or None, default=None
         Column means, to stand in for what is missing in a first row.
     max_components : int or None, default=None
@@ -66,8 +73,10 @@ class Mixture:
         The covariance update: moment-exact, or as printed in the paper (and
         exact where that would lose positive definiteness). A row with missing
         entries always takes the exact one.
-    warmup : int, default=100
-        Rows held back to estimate the scale, if it is not given.
+    warmup : int or None, default=None
+        Rows that are held back at first, though every query already counts them:
+        2048 to start from by EM, and else 100, if the scale is not given, to
+        estimate it.
     half_life : float or None, default=None
         For streams that drift: after so many rows a row counts half, after twice
         as many a quarter. A component goes when less than half a row is left of
@@ -87,6 +96,14 @@ class Mixture:
     a mixture of several components a weight is not quite a repetition, since a
     repeated row changes the posteriors of its own next occurrence.)
 
+    With neither ``delta`` nor ``beta`` given, the number of components climbs from
+    one by splitting the heavier half of them, with EM after each step, and rows
+    that were left out say where to stop and how far to shrink covariances towards
+    the pooled one. After the warm-up rows update these components as above; one
+    whose tail probability is below 1e-6 starts a component as wide as the others
+    on average, up to twice as many as at first and sixteen. Mixtures of 256 or more
+    variables, and the paper's update rule, take ``delta=1`` and ``beta=0.1`` instead.
+
     Examples
     --------
     >>> import numpy as np
@@ -104,15 +121,15 @@ class Mixture:
         self,
         n_features: int,
         *,
-        delta: float = 1.0,
-        beta: float = 0.1,
+        delta: float | str = "auto",
+        beta: float | str = "auto",
         scale: ArrayLike | None = None,
         center: ArrayLike | None = None,
         max_components: int | None = None,
         prune_age: int = 0,
         prune_mass: float = 0.0,
         update: str = "exact",
-        warmup: int = 100,
+        warmup: int | None = None,
         half_life: float | None = None,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
@@ -123,9 +140,11 @@ class Mixture:
         self._components = engine.none(n_features, self._choices.update)
         if center is not None:
             self._components.moments[1] = validation.as_center(center, n_features)
-        self._held = HeldRows.none(n_features) if self.scale is None else None
+        waits = self.scale is None or self._choices.start_from_batch(n_features)
+        self._held = HeldRows.none(n_features) if waits else None
+        self._growth: Growth | None = None
         self._answers: dict[Any, Regression] = {}
-        self._provisional: Components | None = None
+        self._provisional: Begun | None = None
         self._reset()
 
     @classmethod
@@ -179,6 +198,8 @@ class Mixture:
             settings = {**settings, "scale": components.total_scale()}
         mixture = cls(components.n_features, **settings)
         mixture._components = engine.suited(components, mixture._choices.update)
+        mixture._held = None
+        mixture._reset()
         return mixture
 
     # -- Learning ------------------------------------------------------------
@@ -213,27 +234,51 @@ class Mixture:
 
     def _learn(self, rows: Array, weights: Array) -> None:
         self._answers.clear()
-        if self._held is not None:
-            self._provisional = None
-            held = self._held.with_more(rows, weights)
-            if len(held) < self._choices.warmup:
-                self._held = held
-                return
-            first, rest = held.split(self._choices.warmup)
-            self._components, self._held = self._settled(first), None
-            rows, weights = rest.rows, rest.weights
-        self._components.learn(rows, weights, self._settings)
+        if self._held is None:
+            self._components.learn(rows, weights, self._settings)
+            return
+        held = self._held.with_more(rows, weights)
+        warmup = self._choices.warmup_rows(self.n_features)
+        if len(held) < warmup:
+            self._hold(held)
+            return
+        first, rest = held.split(warmup)
+        together = len(first) if rows_together(first, self._choices) else 0
+        self._begin(self._begun(first, together, final=False))
+        self._components.learn(rest.rows, rest.weights, self._settings)
 
-    def _settled(self, first: HeldRows) -> Components:
-        """The components after the first rows, learnt at the scale that they show."""
-        components = engine.none(self.n_features, self._choices.update)
-        moments = moments_of(first.rows, first.weights)
-        unseen = moments[0] == 0.0
-        moments[1, unseen] = self._components.moments[1, unseen]  # as given by center
-        components.moments[:] = moments
-        settings = self._settings._replace(scale=suggested_scale(moments), adaptive=False)
-        components.learn(first.rows, first.weights, settings)
-        return components
+    def _hold(self, held: HeldRows) -> None:
+        """Hold rows back, and let queries that are to come see them."""
+        before, self._held = self._held, held
+        begun = self._provisional
+        if begun is None or before is None:
+            return
+        if begun.together != rows_together(held, self._choices):
+            self._provisional = None
+            return
+        _, new = held.split(len(before))
+        begun.components.learn(new.rows, new.weights, begun.settings)
+
+    def consolidate(self) -> Mixture:
+        """Fit all rows that are still held back together, since no more are coming soon.
+
+        Only a mixture that starts from EM, and is still in its warm-up, changes.
+        ``fit`` of the estimators does this after the last row.
+        """
+        if self._held is not None and rows_together(self._held, self._choices) > 0:
+            self._held = HeldRows(self._held.rows, self._held.weights, len(self._held))
+            self._answers.clear()
+            self._provisional = None
+        return self
+
+    def _begin(self, begun: Begun) -> None:
+        """End the warm-up."""
+        self._components, self._growth, self._held = begun.components, begun.growth, None
+        self._reset()
+
+    def _begun(self, held: HeldRows, together: int, *, final: bool) -> Begun:
+        center = self._components.moments[1]
+        return begin(held, together, self._choices, self.scale, center, final=final)
 
     def reconfigure(self, **changes: Any) -> Mixture:
         """Change settings for all that is learnt from now on, as ``beta=0.01``."""
@@ -274,13 +319,16 @@ class Mixture:
         """
         n_new = validation.check_count(n_new, "n_new", 1)
         new_scale = validation.as_scale(scale, n_new)
-        width = np.minimum(self._choices.delta * new_scale, LARGEST)
+        width = np.minimum(self._choices.width * new_scale, LARGEST)
         wider = self._components.widened(width**2)
         self._components = engine.suited(wider, self._choices.update)
         if self._held is not None:
             self._held = self._held.with_zeros(n_new)
         if self.scale is not None:
             self.scale = np.concatenate([self.scale, new_scale])
+        if self._growth is not None:
+            scale_of_new = np.concatenate([self._growth.scale, new_scale])
+            self._growth = self._growth._replace(scale=scale_of_new)
         self._reset()
         return self
 
@@ -485,14 +533,17 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        return asdict(self._choices), packing.pack(self._components, self.scale, self._held)
+        packed = packing.Packed(self._components, self.scale, self._held, self._growth)
+        return asdict(self._choices), packing.pack(packed)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
         """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
-        components, scale, held = packing.unpack(arrays)
-        mixture = cls(components.n_features, scale=scale, **settings)
-        mixture._components, mixture._held = components, held
+        packed = packing.unpack(arrays)
+        mixture = cls(packed.components.n_features, scale=packed.scale, **settings)
+        mixture._components, mixture._held = packed.components, packed.held
+        mixture._growth = packed.growth
+        mixture._reset()
         return mixture
 
     def __getstate__(self) -> dict[str, Any]:
@@ -508,26 +559,30 @@ class Mixture:
 
     def _reset(self) -> None:
         """Make all that follows from settings and state."""
-        self._settings = self._choices.for_kernel(self.n_features, self.scale)
+        if not self._choices.start_from_batch(self.n_features):
+            self._growth = None
+        elif self._growth is None and self._held is None and self._components.n_components > 0:
+            self._growth = Growth.of(self._components, self._components.total_scale())
+        self._settings = self._choices.for_kernel(self.n_features, self.scale, self._growth)
         self._answers = {}
         self._provisional = None
 
     @property
     def _visible(self) -> Components:
         """The components that queries see: rows held back count as learnt."""
-        if self._held is None:
-            return self._components
-        provisional = self._provisional
-        if provisional is None:
-            provisional = self._settled(self._held)
-            self._provisional = provisional
-        return provisional
+        return self._components if self._held is None else self._seen(self._held).components
+
+    def _seen(self, held: HeldRows) -> Begun:
+        """Where the rows held back have led so far."""
+        if self._provisional is None:
+            together = rows_together(held, self._choices)
+            self._provisional = self._begun(held, together, final=True)
+        return self._provisional
 
     def _release(self) -> None:
-        """End the warm-up now, and forget all that was derived."""
+        """End the warm-up with the components that queries see, and forget the derived."""
         if self._held is not None:
-            self._components, self._held = self._visible, None
-        self._provisional = None
+            self._begin(self._seen(self._held))
         self._answers.clear()
 
     @property

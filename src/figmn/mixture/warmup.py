@@ -1,10 +1,14 @@
-"""Rows held back until they have shown the scale of their columns."""
+"""Rows held back until they have shown the scale of their columns, or their components."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 
 from figmn._typing import Array
+
+_REFITS: Final = 1.2  # rows against those at the last fit, when it is time for the next
 
 
 class HeldRows:
@@ -14,11 +18,14 @@ class HeldRows:
     ----------
     rows : array of shape (N, D)
     weights : array of shape (N,)
+    together : int
+        So many of them, at least, are to be fitted together.
     """
 
-    def __init__(self, rows: Array, weights: Array) -> None:
+    def __init__(self, rows: Array, weights: Array, together: int = 0) -> None:
         self.rows = rows
         self.weights = weights
+        self.together = together
 
     @classmethod
     def none(cls, n_features: int) -> HeldRows:
@@ -34,11 +41,24 @@ class HeldRows:
         return HeldRows(
             np.vstack([self.rows, rows[useful]]),
             np.concatenate([self.weights, weights[useful]]),
+            self.together,
         )
 
     def with_zeros(self, n_new: int) -> HeldRows:
         """The same rows with further columns of zeros."""
-        return HeldRows(np.hstack([self.rows, np.zeros((len(self), n_new))]), self.weights)
+        wider = np.hstack([self.rows, np.zeros((len(self), n_new))])
+        return HeldRows(wider, self.weights, self.together)
+
+    def fitted_together(self, least: int) -> int:
+        """How many of the first rows are fitted together, while the rest are learnt in order.
+
+        It grows in steps of a fifth, so that a stream that is asked for answers
+        after every row is fitted anew some thirty times, and not a thousand.
+        """
+        count = least
+        while (following := int(np.ceil(_REFITS * count))) <= len(self):
+            count = following
+        return max(count, self.together)
 
     def split(self, count: int) -> tuple[HeldRows, HeldRows]:
         """The first rows, and the others."""

@@ -1,0 +1,10 @@
+"""Batch EM on a bounded number of rows, for a mixture that is to need no settings.
+
+====================  =======================================================
+``em``                expectation-maximisation with shrunken covariances
+``selection``         how many components, and how much shrinkage
+``gaps``              stand-ins for missing entries
+====================  =======================================================
+
+All of it works in standard units: columns of mean zero and variance one.
+"""

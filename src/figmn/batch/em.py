@@ -1,0 +1,194 @@
+"""Expectation-maximisation for Gaussian mixtures with shrunken covariances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from figmn._typing import AnyArray, Array, Index
+
+FLOOR: Final = 1e-6
+"""Added to every variance, as scikit-learn's ``reg_covar`` is."""
+
+_OWN_SHARE: Final = 0.1  # of the pooled diagonal in what covariances are shrunk to
+_MOST_PRODUCTS: Final = 2**23  # of columns, to hold at once (64 MiB)
+_LEAST_COUNT: Final = 1.0  # rows that a component must explain, to be kept
+_LOG_2_PI: Final = float(np.log(2.0 * np.pi))
+
+
+class Parameters(NamedTuple):
+    """A Gaussian mixture."""
+
+    means: Array
+    """Shape (K, D)."""
+    covariances: Array
+    """Shape (K, D, D)."""
+    weights: Array
+    """Shape (K,), of sum one."""
+
+
+class Batch:
+    """Complete rows in standard units, ready for many rounds of EM.
+
+    Distances and covariances are linear in the products of a row's entries, so
+    that a round is two matrix products, whatever the number of components. (In
+    standard units, with a variance floor, nothing is lost by that.)
+
+    Parameters
+    ----------
+    rows : array of shape (N, D)
+    weights : array of shape (N,)
+        In units of a row: their sum is the number of rows that they are worth.
+    """
+
+    def __init__(self, rows: Array, weights: Array) -> None:
+        self.rows = rows
+        self.weights = weights
+        self.pairs = np.triu_indices(rows.shape[1])
+        self._products: Array | None = None
+        if len(rows) * len(self.pairs[0]) <= _MOST_PRODUCTS:
+            self._products = self._products_of(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def subset(self, index: Index) -> Batch:
+        """Some of the rows."""
+        return Batch(self.rows[index], self.weights[index])
+
+    def log_joint(self, parameters: Parameters) -> Array:
+        r"""Values of :math:`\log p(j) p(x \mid j)`, of shape (N, K)."""
+        quadratic, linear, constant = self._coefficients(parameters)
+        joint = self.rows @ linear.T + constant
+        for part, products in self._parts():
+            joint[part] -= products @ quadratic.T
+        return joint
+
+    def log_density(self, parameters: Parameters) -> Array:
+        """Log density of each row, of shape (N,)."""
+        return log_sum(self.log_joint(parameters))[:, 0]
+
+    def posteriors(self, parameters: Parameters) -> Array:
+        """Probabilities of the components given each row, of shape (N, K)."""
+        joint = self.log_joint(parameters)
+        posteriors: Array = np.exp(joint - log_sum(joint))
+        return posteriors
+
+    def scatter(self, shares: Array) -> tuple[Array, Array, Array]:
+        """Counts, means and sums of squares about them, for shares of shape (N, K)."""
+        shares = shares * self.weights[:, np.newaxis]
+        counts = shares.sum(axis=0)
+        means = shares.T @ self.rows / counts[:, np.newaxis]
+        sums = np.zeros((shares.shape[1], len(self.pairs[0])))
+        for part, products in self._parts():
+            sums += shares[part].T @ products
+        n_features = self.rows.shape[1]
+        squares = np.empty((len(counts), n_features, n_features))
+        squares[:, self.pairs[0], self.pairs[1]] = sums
+        squares[:, self.pairs[1], self.pairs[0]] = sums
+        squares -= np.einsum("k,ki,kj->kij", counts, means, means)
+        return counts, means, squares
+
+    def _coefficients(self, parameters: Parameters) -> tuple[Array, Array, Array]:
+        """Of products, entries and one in the log joint density."""
+        means, covariances, weights = parameters
+        roots = np.linalg.cholesky(covariances)
+        inverses = np.linalg.inv(roots)
+        precisions = inverses.transpose(0, 2, 1) @ inverses
+        linear = np.einsum("kij,kj->ki", precisions, means)
+        log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        squares = np.einsum("ki,ki->k", linear, means)
+        n_features = self.rows.shape[1]
+        constant = np.log(weights) - 0.5 * (squares + log_dets + n_features * _LOG_2_PI)
+        first, second = self.pairs
+        quadratic = precisions[:, first, second] * np.where(first == second, 0.5, 1.0)
+        return quadratic, linear, constant
+
+    def _parts(self) -> Iterator[tuple[slice, Array]]:
+        """Slices of the rows, and the products of their entries."""
+        if self._products is not None:
+            yield slice(None), self._products
+            return
+        step = max(1, _MOST_PRODUCTS // len(self.pairs[0]))
+        for start in range(0, len(self.rows), step):
+            part = slice(start, start + step)
+            yield part, self._products_of(self.rows[part])
+
+    def _products_of(self, rows: Array) -> Array:
+        products: Array = rows[:, self.pairs[0]] * rows[:, self.pairs[1]]
+        return products
+
+
+def maximised(batch: Batch, shares: Array, prior: float) -> Parameters:
+    r"""The most probable parameters, for components' shares of rows.
+
+    .. math:: S_j = \frac{\sum_t r_{tj} e_t e_t^\top + \nu T}{n_j + \nu} + \epsilon I
+
+    with ``T`` the pooled covariance within components, a tenth of which is its
+    own diagonal: components of few rows take their shape from the others.
+
+    Parameters
+    ----------
+    batch : Batch
+    shares : array of shape (N, K)
+    prior : float
+        How many rows the pooled covariance counts for, nu.
+    """
+    counts, means, squares = batch.scatter(shares)
+    diagonal = np.arange(squares.shape[1])
+    pooled = squares.sum(axis=0) / counts.sum()
+    variances = pooled[diagonal, diagonal]
+    pooled *= 1.0 - _OWN_SHARE
+    pooled[diagonal, diagonal] = np.maximum(variances, 0.0) + FLOOR
+    covariances = (squares + prior * pooled) / (counts + prior)[:, np.newaxis, np.newaxis]
+    # Rounding can leave less than nothing where all rows are the same.
+    covariances[:, diagonal, diagonal] = (
+        np.maximum(covariances[:, diagonal, diagonal], 0.0) + FLOOR
+    )
+    return Parameters(means, covariances, counts / counts.sum())
+
+
+def converged(
+    batch: Batch, shares: Array, prior: float, *, tolerance: float = 1e-3, rounds: int = 100
+) -> Parameters:
+    """Rounds of EM from given shares, until the mean log density gains less than tolerated.
+
+    Components that come to explain less than one row are left out.
+    """
+    before = -np.inf
+    parameters = maximised(batch, shares, prior)
+    for _ in range(rounds):
+        joint = batch.log_joint(parameters)
+        density = log_sum(joint)
+        shares = np.exp(joint - density)
+        kept = batch.weights @ shares >= _LEAST_COUNT
+        if not kept.all():
+            shares = _without_others(joint, kept)
+        parameters = maximised(batch, shares, prior)
+        reached = float(np.average(density[:, 0], weights=batch.weights))
+        if kept.all() and reached - before < tolerance:
+            break
+        before = reached
+    return parameters
+
+
+def _without_others(joint: Array, kept: AnyArray) -> Array:
+    """Posteriors among the components that are kept, or of the largest if none is."""
+    if not kept.any():
+        kept = np.zeros(joint.shape[1], dtype=bool)
+        kept[np.argmax(log_sum(joint.T))] = True
+    joint = joint[:, kept]
+    shares: Array = np.exp(joint - log_sum(joint))
+    return shares
+
+
+def log_sum(values: Array) -> Array:
+    """Logarithm of the sum of exponentials along rows, of shape (N, 1), for finite values.
+
+    SciPy's does more, and takes longer than the rest of a round on few rows.
+    """
+    largest = values.max(axis=1, keepdims=True)
+    total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
+    return total

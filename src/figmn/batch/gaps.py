@@ -1,0 +1,40 @@
+"""Stand-ins for missing entries, drawn from what the known ones say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from figmn._typing import Array, Index
+from figmn.components import factors
+from figmn.components.density import normalised
+from figmn.components.plain import PlainComponents
+
+
+def drawn(components: PlainComponents, rows: Array, random: np.random.Generator) -> Array:
+    """Rows with NaN replaced by draws given the known entries.
+
+    For each row a component is drawn by its posterior. The conditional draw then
+    is the conditional mean and the error that such a mean makes on a row drawn
+    from the component itself, with the same entries missing: such errors have
+    the conditional covariance.
+    """
+    incomplete = np.isnan(rows).any(axis=1)
+    gappy = rows[incomplete]
+    posteriors = normalised(components.log_joint(gappy))
+    limits = np.cumsum(posteriors, axis=1)
+    chosen = np.minimum((random.random((len(gappy), 1)) > limits).sum(axis=1), limits.shape[1] - 1)
+    shares = np.eye(components.n_components)[chosen]
+    likes = _sampled(components, chosen, random)
+    masked = np.where(np.isnan(gappy), np.nan, likes)
+    error = likes - components.filled(masked, shares)
+    result = rows.copy()
+    result[incomplete] = components.filled(gappy, shares) + error
+    return result
+
+
+def _sampled(components: PlainComponents, chosen: Index, random: np.random.Generator) -> Array:
+    """A row from each of the components chosen, of shape (N, D)."""
+    noise = random.standard_normal((len(chosen), components.n_features))
+    roots = factors.covariance_roots(*components.factors())
+    rows: Array = components.means[chosen] + np.einsum("nij,nj->ni", roots[chosen], noise)
+    return rows

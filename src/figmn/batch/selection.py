@@ -1,0 +1,177 @@
+"""How many components, and how much shrinkage: by the likelihood of rows left out.
+
+The number of components climbs from one by splitting the heavier half of them
+along their longest axes, so that each step starts from the solution before.
+Nothing is random, and components go where rows are.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from figmn._typing import Array, Index
+from figmn.batch.em import Batch, Parameters, converged, maximised
+
+_PRIORS: Final = (0.0, 1.0, 10.0)
+_SPLIT_SHARE: Final = 0.5  # of the components, at each step
+_LEAST_ROWS: Final = 8.0  # a component, on average and to be split
+_STEEPNESS: Final = 4.0  # of a split, against standard deviations along the axis
+_FOLDS: Final = 4
+_FEW_ROWS: Final = 1500  # up to here every fold is left out in turn, beyond only the first
+_PATIENCE: Final = 2  # steps without a gain, before the climb ends
+_MOST_STEPS: Final = 14
+_WIDE: Final = 9.0  # variances of the background, in those of all rows
+
+
+class Choice(NamedTuple):
+    """A point of the climb, and what it is worth."""
+
+    prior: float
+    steps: int
+    background: bool
+    """Whether rows that were left out ask for a wide component of one row's weight."""
+    scores: Array
+    """Log densities of rows that were left out."""
+    size: float
+    """Number of components, on average over the folds."""
+
+
+def fitted(rows: Array, weights: Array, most: int | None, *, final: bool) -> Parameters:
+    """The mixture that explains rows best which it has not seen.
+
+    Parameters
+    ----------
+    rows : array of shape (N, D)
+        Complete, in standard units. Their order makes no difference.
+    weights : array of shape (N,)
+    most : int or None
+        Bound on the number of components.
+    final : bool
+        Whether these are all the rows that are known to come: then the fewest
+        components that are not significantly worse are enough, while a longer
+        stream will support more.
+    """
+    order = np.lexsort(rows.T)
+    # What the weights are worth: as many equal ones would vary as little.
+    worth = weights.sum() / np.square(weights).sum()
+    batch = Batch(rows[order], weights[order] * worth)
+    folds = _folds(batch)
+    choices = [choice for prior in _PRIORS for choice in _climbed(folds, prior, most)]
+    choice = _best(choices, 1.0 if final else 0.5)
+    parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
+    for _ in range(choice.steps):
+        parameters = _stepped(batch, parameters, choice.prior, most, tolerance=1e-3)
+    if choice.background and (most is None or len(parameters.weights) < most):
+        parameters = _with_background(batch, parameters)
+    return parameters
+
+
+def _folds(batch: Batch) -> list[tuple[Batch, Batch]]:
+    """Pairs of rows to learn and rows to judge by."""
+    count = len(batch)
+    order: Index = np.random.default_rng(0).permutation(count)
+    parts = [np.sort(order[first::_FOLDS]) for first in range(_FOLDS)]
+    tried = parts if count <= _FEW_ROWS else parts[:1]
+    return [
+        (batch.subset(np.setdiff1d(np.arange(count), part)), batch.subset(part)) for part in tried
+    ]
+
+
+def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int | None) -> list[Choice]:
+    """What each step of a climb is worth, until it leads nowhere."""
+    models = [maximised(known, np.ones((len(known), 1)), prior) for known, _ in folds]
+    wide = np.concatenate([left_out.log_density(_background(known)) for known, left_out in folds])
+    weights = np.concatenate([left_out.weights for _, left_out in folds])
+    share = 1.0 / (1.0 + len(folds[0][0]))
+    choices: list[Choice] = []
+    for step in range(_MOST_STEPS + 1):
+        pairs = zip(folds, models, strict=True)
+        plain = np.concatenate([left_out.log_density(model) for (_, left_out), model in pairs])
+        scores = np.logaddexp(np.log1p(-share) + plain, np.log(share) + wide)
+        asked = bool(weights @ scores > weights @ plain)
+        size = float(np.mean([len(model.weights) for model in models]))
+        choices.append(Choice(prior, step, asked, weights * scores / weights.mean(), size))
+        if _is_over(choices) or not _is_supported(folds, models, most):
+            break
+        models = [
+            _stepped(known, model, prior, most, tolerance=2e-3)
+            for (known, _), model in zip(folds, models, strict=True)
+        ]
+    return choices
+
+
+def _is_over(choices: list[Choice]) -> bool:
+    """Whether the last steps of a climb have gained nothing, or led nowhere."""
+    means = [choice.scores.mean() for choice in choices]
+    stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
+    return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
+
+
+def _is_supported(
+    folds: list[tuple[Batch, Batch]], models: list[Parameters], most: int | None
+) -> bool:
+    """Whether there are rows for more components, and more are allowed."""
+    sizes = [len(model.weights) for model in models]
+    rows = min(known.weights.sum() / size for (known, _), size in zip(folds, sizes, strict=True))
+    return bool(rows >= _LEAST_ROWS) and (most is None or max(sizes) < most)
+
+
+def _best(choices: list[Choice], tolerated: float) -> Choice:
+    """The best choice, or a smaller one within so many standard errors of it."""
+    best = max(choices, key=lambda choice: choice.scores.mean())
+    near = []
+    for choice in choices:
+        loss = best.scores - choice.scores
+        error = loss.std() / np.sqrt(len(loss))
+        if loss.mean() <= tolerated * error:
+            near.append(choice)
+    smallest = min(choice.size for choice in near)
+    return max(
+        (choice for choice in near if choice.size == smallest),
+        key=lambda choice: choice.scores.mean(),
+    )
+
+
+def _stepped(
+    batch: Batch, parameters: Parameters, prior: float, most: int | None, *, tolerance: float
+) -> Parameters:
+    """One step of the climb: the heavier half of the components is split."""
+    return converged(batch, _split(batch, parameters, most), prior, tolerance=tolerance)
+
+
+def _split(batch: Batch, parameters: Parameters, most: int | None) -> Array:
+    """Shares of the rows, of shape (N, K'), after the heavier half was split."""
+    shares = batch.posteriors(parameters)
+    counts = batch.weights @ shares
+    n_split = max(1, round(_SPLIT_SHARE * len(counts)))
+    if most is not None:
+        n_split = min(n_split, most - len(counts))
+    heaviest = np.argsort(-counts, kind="stable")[:n_split]
+    halves = []
+    for k in heaviest[counts[heaviest] >= _LEAST_ROWS]:
+        variances, axes = np.linalg.eigh(parameters.covariances[k])
+        along = (batch.rows - parameters.means[k]) @ axes[:, -1] / np.sqrt(variances[-1])
+        upper = shares[:, k] / (1.0 + np.exp(-np.clip(_STEEPNESS * along, -500.0, 500.0)))
+        shares[:, k] -= upper
+        halves.append(upper)
+    return np.column_stack([shares, *halves])
+
+
+def _background(batch: Batch) -> Parameters:
+    """One wide component about all rows."""
+    means, covariances, weights = maximised(batch, np.ones((len(batch), 1)), 1.0)
+    return Parameters(means, _WIDE * covariances, weights)
+
+
+def _with_background(batch: Batch, parameters: Parameters) -> Parameters:
+    """The mixture with a wide component that counts for one row."""
+    wide = _background(batch)
+    share = 1.0 / (1.0 + len(batch))
+    return Parameters(
+        np.vstack([parameters.means, wide.means]),
+        np.concatenate([parameters.covariances, wide.covariances]),
+        np.append((1.0 - share) * parameters.weights, share),
+    )

@@ -1,0 +1,81 @@
+"""How a mixture begins: from the rows that were held back at first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from figmn._typing import Array
+from figmn.components import engine
+from figmn.components.base import Components
+from figmn.components.scale import moments_of, suggested_scale
+from figmn.kernels.learning import Settings
+from figmn.mixture.choices import Choices
+from figmn.mixture.start import LEAST_ROWS, Growth, started
+from figmn.mixture.warmup import HeldRows
+
+
+class Begun(NamedTuple):
+    """Where the rows of the warm-up have led."""
+
+    components: Components
+    growth: Growth | None
+    """How to go on, if rows were fitted by EM."""
+    settings: Settings
+    together: int
+    """How many of the rows were fitted by EM, before the others were learnt in order."""
+
+
+def rows_together(held: HeldRows, choices: Choices) -> int:
+    """How many of the rows held are fitted by EM; with 0 all are learnt in order."""
+    if len(held) < LEAST_ROWS or not choices.start_from_batch(held.rows.shape[1]):
+        return 0
+    return held.fitted_together(LEAST_ROWS)
+
+
+def begin(
+    held: HeldRows,
+    together: int,
+    choices: Choices,
+    scale: Array | None,
+    center: Array,
+    *,
+    final: bool,
+) -> Begun:
+    """Learn the rows of the warm-up.
+
+    Parameters
+    ----------
+    held : HeldRows
+    together : int
+        How many of them to fit by EM.
+    choices : Choices
+    scale : array of shape (D,) or None
+    center : array of shape (D,)
+        Stands in for the mean of columns without a known entry.
+    final : bool
+        Whether no further rows are known to come.
+    """
+    if together == 0:
+        return _learnt_in_order(held, choices, scale, center)
+    first, rest = held.split(together)
+    fitted = started(first, scale, choices.max_components, choices.retention, final=final)
+    components = engine.suited(fitted, choices.update)
+    growth = Growth.of(components, suggested_scale(components.moments))
+    settings = choices.for_kernel(components.n_features, scale, growth)
+    components.learn(rest.rows, rest.weights, settings)
+    return Begun(components, growth, settings, together)
+
+
+def _learnt_in_order(
+    held: HeldRows, choices: Choices, scale: Array | None, center: Array
+) -> Begun:
+    """Learn the rows one after the other, at the scale that they show."""
+    n_features = held.rows.shape[1]
+    components = engine.none(n_features, choices.update)
+    moments = moments_of(held.rows, held.weights)
+    unseen = moments[0] == 0.0
+    moments[1, unseen] = center[unseen]
+    components.moments[:] = moments
+    settings = choices.for_kernel(n_features, suggested_scale(moments) if scale is None else scale)
+    components.learn(held.rows, held.weights, settings)
+    return Begun(components, None, settings, 0)

@@ -1,0 +1,127 @@
+"""The components that a mixture without settings starts from."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from figmn._typing import Array
+from figmn.batch import gaps, selection
+from figmn.batch.em import Batch, Parameters, converged
+from figmn.components import factors
+from figmn.components import state as states
+from figmn.components.base import Components
+from figmn.components.plain import PlainComponents
+from figmn.components.scale import moments_of, suggested_scale
+from figmn.kernels.learning import Settings
+from figmn.mixture.warmup import HeldRows
+
+LEAST_ROWS: Final = 16
+"""From this many rows on there is enough to choose by."""
+
+NOVELTY: Final = 1e-6
+"""Tail probability below which a row is novel to such a mixture."""
+
+_FILLINGS: Final = 3  # times that missing entries are drawn anew
+_NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
+
+
+class Growth(NamedTuple):
+    """How such a mixture goes on: what a new component looks like, and how many there may be."""
+
+    scale: Array
+    """Standard deviations of a new component, of shape (D,)."""
+    most: int
+    """Bound on the number of components."""
+
+    @classmethod
+    def of(cls, components: Components, units: Array) -> Growth:
+        """New components as wide as the present ones, and a little more than twice as many."""
+        within = np.sqrt(components.weights @ components.marginals)
+        scale = factors.within_scale(np.maximum(within, _NARROWEST * units))
+        return cls(scale, 2 * components.n_components + 16)
+
+
+def started(
+    held: HeldRows, scale: Array | None, most: int | None, retention: float, *, final: bool
+) -> PlainComponents:
+    """Components fitted to rows by EM, as if these had been learnt.
+
+    Parameters
+    ----------
+    held : HeldRows
+    scale : array of shape (D,) or None
+        Units of the columns; their standard deviations by default.
+    most : int or None
+        Bound on the number of components.
+    retention : float
+        What each row leaves of the weight of those before it.
+    final : bool
+        Whether no further rows are known to come.
+    """
+    rows, weights = held.rows, _faded(held.weights, retention)
+    moments = moments_of(rows, held.weights)
+    units = suggested_scale(moments) if scale is None else scale
+    standard = (rows - moments[1]) / units
+    # Weights of any size do: what counts are their proportions.
+    proportions = weights / weights.max()
+    parameters = _fitted(standard, proportions, most, final)
+    components = _components(parameters, moments[1], units, weights.sum())
+    components.state.moments[:] = moments
+    components.state.size[1] = len(rows)
+    components.state.ages[: components.n_components] = len(rows)
+    return components
+
+
+def _faded(weights: Array, retention: float) -> Array:
+    """What is left of each row's weight after the rows that followed it."""
+    since = weights.sum() - np.cumsum(weights)
+    left: Array = np.maximum(weights * retention**since, 1e-300)
+    return left
+
+
+def _fitted(rows: Array, weights: Array, most: int | None, final: bool) -> Parameters:
+    """The mixture of rows in standard units, some of which may have gaps."""
+    if not np.isnan(rows).any():
+        return selection.fitted(rows, weights, most, final=final)
+    random = np.random.default_rng(0)
+    alone = PlainComponents(states.empty(rows.shape[1], 1))
+    alone.learn(rows, weights, _one_component(rows.shape[1]))
+    complete = gaps.drawn(alone, rows, random)
+    parameters = selection.fitted(complete, weights, most, final=final)
+    for _ in range(_FILLINGS):
+        components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
+        batch = Batch(gaps.drawn(components, rows, random), weights)
+        parameters = converged(batch, batch.posteriors(parameters), prior=1.0)
+    return parameters
+
+
+def _one_component(n_features: int) -> Settings:
+    """Settings under which all rows belong to one component."""
+    return Settings(
+        thresholds=np.full(n_features + 1, np.inf),
+        scale=np.ones(n_features),
+        adaptive=False,
+        delta=1.0,
+        prune_age=0,
+        prune_mass=0.0,
+        max_components=1,
+        printed_rule=False,
+        retention=1.0,
+        faded=0.0,
+    )
+
+
+def _components(
+    parameters: Parameters, center: Array, units: Array, mass: float
+) -> PlainComponents:
+    """Components of given parameters, in the columns' own units."""
+    whiteners, variances = factors.factor(parameters.covariances)
+    state = states.from_factors(
+        center + parameters.means * units,
+        whiteners * (units[:, np.newaxis] / units),
+        np.ascontiguousarray(factors.within_scale(np.sqrt(variances) * units) ** 2),
+        parameters.weights * mass,
+    )
+    return PlainComponents(state)
