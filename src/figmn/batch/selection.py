@@ -39,7 +39,9 @@ class Choice(NamedTuple):
     """Number of components, on average over the folds."""
 
 
-def fitted(rows: Array, weights: Array, most: int | None, *, final: bool) -> Parameters:
+def fitted(
+    rows: Array, weights: Array, most: int | None, shrinkage: float | None, *, final: bool
+) -> Parameters:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -49,6 +51,8 @@ def fitted(rows: Array, weights: Array, most: int | None, *, final: bool) -> Par
     weights : array of shape (N,)
     most : int or None
         Bound on the number of components.
+    shrinkage : float or None
+        How many rows the pooled covariance counts for in each component; chosen if None.
     final : bool
         Whether these are all the rows that are known to come: then the fewest
         components that are not significantly worse are enough, while a longer
@@ -59,7 +63,8 @@ def fitted(rows: Array, weights: Array, most: int | None, *, final: bool) -> Par
     worth = weights.sum() / np.square(weights).sum()
     batch = Batch(rows[order], weights[order] * worth)
     folds = _folds(batch)
-    choices = [choice for prior in _PRIORS for choice in _climbed(folds, prior, most)]
+    priors = _PRIORS if shrinkage is None else (shrinkage,)
+    choices = [choice for prior in priors for choice in _climbed(folds, prior, most)]
     choice = _best(choices, 1.0 if final else 0.5)
     parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
     for _ in range(choice.steps):

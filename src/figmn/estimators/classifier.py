@@ -18,16 +18,18 @@ from figmn.estimators.views import ClassView, JointView, View, indicator_scale, 
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights, check_range
 
-_NARROW, _WIDE, _NOVEL = 0.5, 3.0, 0.1
+_WIDTHS: Final = (0.5, 2.0, 3.0)
+_NOVEL: Final = 0.1
+_SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
 _VIEWS: Final[dict[str, type[View]]] = {"class": ClassView, "joint": JointView}
 
 
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc]
     """Classification by mixtures, which are averaged unless settings are given.
 
-    Left to itself the classifier looks at the rows in three ways and averages the
-    probabilities: by a mixture a class, and by two mixtures over inputs and class
-    indicators together, of narrow and of wide components. With ``delta`` or
+    Left to itself the classifier looks at the rows in four ways and averages the
+    probabilities: by a mixture a class, and by mixtures over inputs and class
+    indicators together, of narrow, wide and wider components. With ``delta`` or
     ``beta`` given there is one mixture over inputs and indicators, as in the
     paper: each class is a variable that is one for its members and zero for
     others, and the prediction is the conditional mean of these given the inputs.
@@ -168,8 +170,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         settings = self._mixture_settings()
         if not (_is_auto(self.delta) and _is_auto(self.beta)):
             return [("joint", settings)]
-        narrow, wide = ({**settings, "delta": d, "beta": _NOVEL} for d in (_NARROW, _WIDE))
-        return [("class", settings), ("joint", narrow), ("joint", wide)]
+        joint = [("joint", {**settings, "delta": width, "beta": _NOVEL}) for width in _WIDTHS]
+        return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
     def _new_views(self, moments: Array | None) -> list[View]:
         """Views that have learnt nothing yet, at the scale of all rows if these are known."""

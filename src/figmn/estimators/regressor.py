@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -10,7 +11,9 @@ from sklearn.utils.validation import check_array, check_consistent_length
 
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
-from figmn.mixture.validation import check_range
+from figmn.mixture.validation import check_number, check_range
+
+_SHRINKAGE: Final = 1.0
 
 
 class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # type: ignore[misc]
@@ -106,6 +109,44 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
             covariance = np.concatenate([answer.covariance() for answer in answers])
             return mean, covariance[:, 0, 0] if self._single else covariance
         return mean
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
+        """Quantiles of the outputs' predictive distributions: intervals of any probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        quantiles : sequence of float
+            Each between 0 and 1.
+
+        Returns
+        -------
+        array of shape (N, Q) or (N, M, Q)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from figmn import MixtureRegressor
+        >>> x = np.linspace(0, 1, 50)
+        >>> y = x + np.tile([-0.1, 0.1], 25)
+        >>> low, high = MixtureRegressor().fit(x[:, None], y).predict_quantiles(
+        ...     [[0.5]], [0.05, 0.95])[0]
+        >>> bool(low < 0.5 < high)
+        True
+        """
+        self._fitted()
+        wanted = [check_number(q, "a quantile", 0.0, 1.0) for q in quantiles]
+        if not all(0.0 < q < 1.0 for q in wanted):
+            raise ValueError(f"quantiles must lie between 0 and 1, not {list(quantiles)}.")
+        parts = [
+            np.stack([answer.quantile(q) for q in wanted], axis=-1)
+            for answer in self._conditionals(X, np.arange(self.n_outputs_))
+        ]
+        return self._shaped(np.concatenate(parts))
+
+    def _mixture_settings(self) -> dict[str, Any]:
+        # What predicts best is not the density with the sharpest spikes.
+        return {**super()._mixture_settings(), "shrinkage": _SHRINKAGE}
 
     def _joint(self, X: Any, y: Any, *, reset: bool) -> Array:
         self._require_targets(y)

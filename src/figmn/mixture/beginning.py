@@ -58,7 +58,14 @@ def begin(
     if together == 0:
         return _learnt_in_order(held, choices, scale, center)
     first, rest = held.split(together)
-    fitted = started(first, scale, choices.max_components, choices.retention, final=final)
+    fitted = started(
+        first,
+        scale,
+        choices.max_components,
+        choices.shrinkage,
+        choices.retention,
+        final=final,
+    )
     components = engine.suited(fitted, choices.update)
     growth = Growth.of(components, suggested_scale(components.moments))
     settings = choices.for_kernel(components.n_features, scale, growth)

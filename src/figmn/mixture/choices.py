@@ -34,6 +34,7 @@ class Choices:
     update: str = "exact"
     warmup: int | None = None
     half_life: float | None = None
+    shrinkage: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
@@ -52,6 +53,8 @@ class Choices:
             checked["half_life"] = check_number(
                 self.half_life, "half_life", 0.0, LARGEST, open_low=True
             )
+        if self.shrinkage is not None:
+            checked["shrinkage"] = check_number(self.shrinkage, "shrinkage", 0.0, LARGEST)
         if self.update not in ("exact", "paper"):
             raise ValueError(f"update must be 'exact' or 'paper', not {self.update!r}.")
         for name, value in checked.items():

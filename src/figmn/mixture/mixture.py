@@ -81,6 +81,10 @@ class Mixture:
         For streams that drift: after so many rows a row counts half, after twice
         as many a quarter. A component goes when less than half a row is left of
         it. With None nothing is forgotten.
+    shrinkage : float or None, default=None
+        How many rows the pooled covariance counts for in each component, where the
+        mixture starts from EM. With None rows that are left out decide between 0, 1
+        and 10.
 
     Notes
     -----
@@ -131,10 +135,19 @@ class Mixture:
         update: str = "exact",
         warmup: int | None = None,
         half_life: float | None = None,
+        shrinkage: float | None = None,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
         self._choices = Choices(
-            delta, beta, max_components, prune_age, prune_mass, update, warmup, half_life
+            delta,
+            beta,
+            max_components,
+            prune_age,
+            prune_mass,
+            update,
+            warmup,
+            half_life,
+            shrinkage,
         )
         self.scale = None if scale is None else validation.as_scale(scale, n_features)
         self._components = engine.none(n_features, self._choices.update)

@@ -44,7 +44,13 @@ class Growth(NamedTuple):
 
 
 def started(
-    held: HeldRows, scale: Array | None, most: int | None, retention: float, *, final: bool
+    held: HeldRows,
+    scale: Array | None,
+    most: int | None,
+    shrinkage: float | None,
+    retention: float,
+    *,
+    final: bool,
 ) -> PlainComponents:
     """Components fitted to rows by EM, as if these had been learnt.
 
@@ -55,6 +61,8 @@ def started(
         Units of the columns; their standard deviations by default.
     most : int or None
         Bound on the number of components.
+    shrinkage : float or None
+        How many rows the pooled covariance counts for in each component.
     retention : float
         What each row leaves of the weight of those before it.
     final : bool
@@ -66,7 +74,7 @@ def started(
     standard = (rows - moments[1]) / units
     # Weights of any size do: what counts are their proportions.
     proportions = weights / weights.max()
-    parameters = _fitted(standard, proportions, most, final)
+    parameters = _fitted(standard, proportions, most, shrinkage, final)
     components = _components(parameters, moments[1], units, weights.sum())
     components.state.moments[:] = moments
     components.state.size[1] = len(rows)
@@ -81,15 +89,17 @@ def _faded(weights: Array, retention: float) -> Array:
     return left
 
 
-def _fitted(rows: Array, weights: Array, most: int | None, final: bool) -> Parameters:
+def _fitted(
+    rows: Array, weights: Array, most: int | None, shrinkage: float | None, final: bool
+) -> Parameters:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
-        return selection.fitted(rows, weights, most, final=final)
+        return selection.fitted(rows, weights, most, shrinkage, final=final)
     random = np.random.default_rng(0)
     alone = PlainComponents(states.empty(rows.shape[1], 1))
     alone.learn(rows, weights, _one_component(rows.shape[1]))
     complete = gaps.drawn(alone, rows, random)
-    parameters = selection.fitted(complete, weights, most, final=final)
+    parameters = selection.fitted(complete, weights, most, shrinkage, final=final)
     for _ in range(_FILLINGS):
         components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
         batch = Batch(gaps.drawn(components, rows, random), weights)
