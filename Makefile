@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit fuzz format bench engine numerics clean
+.PHONY: help demo test lint types unit fuzz format bench engine quality numerics clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ bench: $(VENV)/bench $(VENV)/kernels ## Speed, beside river and batch EM
 
 engine: $(VENV)/bench $(VENV)/kernels ## Many dimensions, beside BLAS-2, EM and gmr (about 10 minutes)
 	$(BIN)/python benchmarks/engine.py $(ARGS)
+
+quality: $(VENV)/bench $(VENV)/kernels ## The defaults, beside EM, batch models and river (about 20 minutes)
+	PYTHONPATH=benchmarks $(BIN)/python -m quality $(ARGS)
 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)

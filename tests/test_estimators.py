@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import figmn
 from figmn import (
     IncrementalGaussianMixture,
     MixtureClassifier,
@@ -358,3 +359,74 @@ def test_log_chi_square_tail(degrees):
     beyond = log_chi_square_tail(np.array([[edge, edge + 1.0]]), np.array([[degrees]]))
     assert_allclose(np.diff(beyond)[0], -0.5, atol=0.05)
     assert np.isfinite(log_chi_square_tail(np.array([[1e300]]), np.array([[degrees]]))).all()
+
+
+# -- Views -------------------------------------------------------------------
+
+
+def labelled_stream(n_rows, seed=0):
+    """Rows of two classes that take turns in long stretches, and move."""
+    rng = np.random.default_rng(seed)
+    labels = (np.arange(n_rows) // 40) % 2
+    rows = rng.normal(size=(n_rows, 2)) + np.arange(n_rows)[:, np.newaxis] / 100.0
+    return rows + 1.5 * labels[:, np.newaxis] * [1.0, -1.0], np.array(["a", "b"])[labels]
+
+
+def test_class_probabilities_are_those_of_bayes_rule():
+    rows, labels = labelled_stream(400)
+    model = MixtureClassifier().fit(rows, labels)
+    view = model.views_[0]
+    joint = [
+        np.log(view.counts[k]) + direct_log_density(view.mixtures[k], rows[:20]) for k in range(2)
+    ]
+    expected = np.exp(np.array(joint) - np.logaddexp(*joint)).T
+    assert_allclose(view.probabilities(rows[:20]), expected, rtol=1e-9, atol=1e-12)
+    views = [view.probabilities(rows) for view in model.views_]
+    assert_allclose(model.predict_proba(rows), np.mean(views, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("half_life", [None, 100.0])
+def test_chunks_make_no_difference_to_any_view(half_life):
+    rows, labels = labelled_stream(300)
+    whole = MixtureClassifier(half_life=half_life).partial_fit(rows, labels)
+    cut = MixtureClassifier(half_life=half_life)
+    for start, stop in [(0, 1), (1, 7), (7, 130), (130, 131), (131, 300)]:
+        cut.partial_fit(rows[start:stop], labels[start:stop])
+        cut.predict(rows[:3])
+    assert_allclose(cut.predict_proba(rows), whole.predict_proba(rows), rtol=1e-6, atol=1e-9)
+
+
+def test_a_drifting_stream_is_tracked():
+    rows, labels = labelled_stream(600)
+    right = {}
+    for half_life in (None, 100.0):
+        model = MixtureClassifier(half_life=half_life, max_components=20)
+        hits = []
+        for t in range(600):
+            part = slice(t, t + 1)
+            if half_life is not None or t % 20 == 0:  # the other is slow, and need not be asked
+                hits.append(t > 100 and model.predict(rows[part])[0] == labels[t])
+            model.partial_fit(rows[part], labels[part])
+        right[half_life] = np.mean(hits[len(hits) // 3 :])
+    assert right[100.0] > max(right[None], 0.9)
+
+
+def test_views_survive_a_file(tmp_path):
+    rows, labels = labelled_stream(300)
+    for half_life in (None, 100.0):
+        for count in (30, 300):  # before and after the scale is known
+            model = MixtureClassifier(half_life=half_life).partial_fit(
+                rows[:count], labels[:count]
+            )
+            model.save(tmp_path / "model.figmn")
+            loaded = figmn.load(tmp_path / "model.figmn")
+            assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+            later = [m.partial_fit(rows[:50], labels[:50]) for m in (model, loaded)]
+            assert_array_equal(*(m.predict_proba(rows) for m in later))
+
+
+def test_settings_cannot_change_between_one_mixture_and_several():
+    rows, labels = labelled_stream(50)
+    model = MixtureClassifier().partial_fit(rows, labels)
+    with pytest.raises(ValueError, match="start afresh"):
+        model.set_params(delta=1.0).partial_fit(rows, labels)

@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal, norm
 from sklearn.mixture import GaussianMixture
-from helpers import assert_sound, clusters
 
 import figmn
 from figmn import IncrementalGaussianMixture, Mixture, MixtureRegressor
 from figmn.batch import em, gaps, selection
 from figmn.components import factors, state
 from figmn.components.plain import PlainComponents
+from helpers import assert_sound, clusters
 
 pytestmark = pytest.mark.usefixtures("held")
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
+from figmn.components.density import log_sum
 
 FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""
@@ -182,13 +183,3 @@ def _without_others(joint: Array, kept: AnyArray) -> Array:
     joint = joint[:, kept]
     shares: Array = np.exp(joint - log_sum(joint))
     return shares
-
-
-def log_sum(values: Array) -> Array:
-    """Logarithm of the sum of exponentials along rows, of shape (N, 1), for finite values.
-
-    SciPy's does more, and takes longer than the rest of a round on few rows.
-    """
-    largest = values.max(axis=1, keepdims=True)
-    total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
-    return total

@@ -68,6 +68,16 @@ def _distances(rows: Array, means: Array, whiteners: Array, variances: Array) ->
         return np.where(distances <= LARGEST_DISTANCE, distances, LARGEST_DISTANCE)
 
 
+def log_sum(values: Array) -> Array:
+    """Logarithm of the sum of exponentials along rows, of shape (N, 1), for finite values.
+
+    SciPy's does more, and takes ten times as long on few rows.
+    """
+    largest = values.max(axis=1, keepdims=True)
+    total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
+    return total
+
+
 def normalised(log_joint: Array) -> Array:
     """Posteriors from joint log densities of shape (N, K)."""
     posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))

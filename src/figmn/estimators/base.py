@@ -69,6 +69,9 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     _kept: ClassVar[tuple[str, ...]] = ("_sklearn_output_config",)
     """Private attributes that a file keeps."""
 
+    _learnt: ClassVar[str] = "mixture_"
+    """The attribute that is there once something was learnt."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
@@ -99,7 +102,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, atomically; :func:`figmn.load` reads it."""
-        self._fitted()
+        self._require_fit()
         storage.save(self, path)
 
     # -- For the subclasses --------------------------------------------------
@@ -202,10 +205,14 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _is_fitted(self) -> bool:
-        return hasattr(self, "mixture_")
+        return self._learnt in self.__dict__
+
+    def _require_fit(self) -> None:
+        if self._learnt not in self.__dict__:
+            check_is_fitted(self, self._learnt)
 
     def _fitted(self) -> Mixture:
-        check_is_fitted(self, "mixture_")
+        self._require_fit()
         return self.mixture_
 
     def _unchanged_on_error(self) -> _Unchanged:
@@ -248,8 +255,6 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name!r} is not a learnt attribute")
             setattr(estimator, name, storage.from_plain(value))
         estimator._unpack_learnt(settings, arrays)
-        if not 1 <= estimator.n_features_in_ <= estimator.mixture_.n_features:
-            raise ValueError("the number of columns does not match the mixture")
         if estimator.n_components_ > 0:
             estimator._try_out()
         return estimator
@@ -257,6 +262,8 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over the mixture, after the other attributes."""
         self.mixture_ = Mixture._unpack(settings["mixture"], arrays)
+        if not 1 <= self.n_features_in_ <= self.mixture_.n_features:
+            raise ValueError("the number of columns does not match the mixture")
 
     def _try_out(self) -> None:
         """Answer a question, so that attributes which do not fit together show now."""

@@ -14,14 +14,22 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from figmn._typing import AnyArray, Array, ArrayLike, Index
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
-from figmn.estimators.views import ClassView, JointView, View, indicator_scale, part_of
+from figmn.estimators.views import ClassView, JointView, RecentView, View, indicator_scale, part_of
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights, check_range
 
 _WIDTHS: Final = (0.5, 2.0, 3.0)
 _NOVEL: Final = 0.1
+_TRACKING: Final[dict[str, Any]] = {"delta": 1.0, "beta": 0.01}
+_FADING: Final = 0.98  # of a view's loss, from row to row
+_IMPROBABLE: Final = 1e-4
+_TINY: Final = 1e-100
 _SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
-_VIEWS: Final[dict[str, type[View]]] = {"class": ClassView, "joint": JointView}
+_VIEWS: Final[dict[str, type[View]]] = {
+    "class": ClassView,
+    "joint": JointView,
+    "recent": RecentView,
+}
 
 
 class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc]
@@ -35,6 +43,11 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     others, and the prediction is the conditional mean of these given the inputs.
     Inputs that are NaN are integrated out.
 
+    With a ``half_life``, and left to itself otherwise, it tracks a stream that drifts:
+    by a mixture a class that forgets, by the classes of the latest rows, and by both
+    together, each trusted for how well it has predicted lately. Rows are learnt one by
+    one then, and predictions are for the rows that come next.
+
     Parameters
     ----------
     {parameters}
@@ -44,6 +57,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     ----------
     views_ : list
         The ways to look at the rows, each with its mixtures.
+    losses_ : array of shape (3,) or None
+        How badly each way has predicted lately, in nats, if the stream drifts.
     mixture_ : figmn.Mixture
         Over the columns of X, then an indicator a class: those that were
         declared or known to ``fit``, sorted, then others as they appeared. Left
@@ -68,6 +83,9 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     classes_: AnyArray
     views_: list[View]
+    losses_: Array | None
+    _latest: tuple[Array, Array] | None = None
+    _learnt = "views_"
     _kept = ("_columns", "_declared")
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -124,25 +142,70 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
                 known = _distinct(np.asarray(labels[:1] if classes is None else classes))
                 self._declare(known, declared=classes is not None)
                 self.views_ = self._new_views(None)
-            self._require_kind(labels)
-            if not first:
+            else:
                 self._heed(classes)
                 self._reconfigure()
-            for start, stop in self._segments(labels):
-                self._extend(_distinct(labels[start : start + 1]))
-                columns = self._columns_of(labels[start:stop])
-                for view in self.views_:
-                    view.learn(rows[start:stop], columns, weights[start:stop])
+            if self._are_known(labels):
+                self._learn(rows, self._columns_of(labels), weights)
+            else:
+                self._learn_by_segments(rows, labels, weights)
         return self
+
+    def _learn_by_segments(self, rows: Array, labels: AnyArray, weights: Array) -> None:
+        """Learn rows some of whose classes may be new."""
+        self._require_kind(labels)
+        for start, stop in self._segments(labels):
+            self._extend(_distinct(labels[start : start + 1]))
+            columns = self._columns_of(labels[start:stop])
+            self._learn(rows[start:stop], columns, weights[start:stop])
+
+    def _learn(self, rows: Array, columns: Index, weights: Array) -> None:
+        """Learn rows, all at once, or one by one if the views are to be judged by each."""
+        if self.losses_ is None:
+            for view in self.views_:
+                view.learn(rows, columns, weights)
+            return
+        for t in range(len(rows)):
+            row, column = rows[t : t + 1], columns[t : t + 1]
+            if weights[t] > 0.0:
+                given = self._predictions(row)[:, 0, column[0]]
+                self.losses_ = _FADING * self.losses_ - np.log(np.maximum(given, _IMPROBABLE))
+            for view in self.views_:
+                view.learn(row, column, weights[t : t + 1])
+            self._latest = None
+
+    def _predictions(self, rows: Array) -> Array:
+        """Probabilities by each view, of shape (V, N, C)."""
+        if self._latest is not None and np.array_equal(self._latest[0], rows, equal_nan=True):
+            return self._latest[1]  # predicted a moment ago, and nothing learnt since
+        views = [view.probabilities(rows) for view in self.views_]
+        if self.losses_ is None:
+            return np.array(views)
+        predictions = np.array([*views, self._with_recent(*views)])
+        if len(rows) == 1:
+            self._latest = rows.copy(), predictions
+        return predictions
+
+    def _with_recent(self, given: Array, recent: Array) -> Array:
+        """Probabilities by inputs, with the frequencies of the latest rows for prior."""
+        counts = np.maximum(self.views_[0].counts, _TINY)  # type: ignore[attr-defined]
+        joint: Array = (given + _TINY) * recent / counts
+        joint /= joint.sum(axis=1, keepdims=True)
+        return joint
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, of shape (N, C), in the order of ``classes_``."""
-        self._fitted()
+        self._require_fit()
         rows = self._validated(X)
         check_range(rows, "X")
-        views = [view.probabilities(rows) for view in self.views_]
-        probabilities: Array = np.mean(views, axis=0)[:, self._columns]
-        return probabilities
+        predictions = self._predictions(rows)
+        if self.losses_ is None:
+            mean: Array = predictions.mean(axis=0)
+            return mean[:, self._columns]
+        trust = np.exp(self.losses_.min() - self.losses_)
+        trust /= trust.sum()
+        probabilities: Array = np.einsum("v,vnc->nc", trust, predictions)
+        return probabilities[:, self._columns]
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row, of shape (N,)."""
@@ -155,14 +218,15 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     @property
     def mixture_(self) -> Mixture:  # type: ignore[override]
         """The first mixture over inputs and indicators."""
-        if "views_" not in self.__dict__:
-            raise AttributeError("mixture_ is there once something was learnt")
-        return next(view.mixture for view in self.views_ if isinstance(view, JointView))
+        for view in self.__dict__.get("views_", []):
+            if isinstance(view, JointView):
+                return view.mixture
+        raise AttributeError("There is no mixture over inputs and indicators: see views_.")
 
     @property
     def n_components_(self) -> int:
         """Number of components so far, of all mixtures."""
-        self._fitted()
+        self._require_fit()
         return sum(mixture.n_components for view in self.views_ for mixture in view.mixtures)
 
     def _view_settings(self) -> list[tuple[str, dict[str, Any]]]:
@@ -170,6 +234,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         settings = self._mixture_settings()
         if not (_is_auto(self.delta) and _is_auto(self.beta)):
             return [("joint", settings)]
+        if self.half_life is not None:
+            return [("class", {**settings, **_TRACKING}), ("recent", {})]
         joint = [("joint", {**settings, "delta": width, "beta": _NOVEL}) for width in _WIDTHS]
         return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
@@ -185,8 +251,12 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if moments is not None:
             center = moments[1]
         views: list[View] = []
+        drifts = len(self._view_settings()) > 1 and self.half_life is not None
+        self.losses_ = np.zeros(3) if drifts else None
         for kind, settings in self._view_settings():
-            if kind == "class":
+            if kind == "recent":
+                views.append(RecentView(n_classes))
+            elif kind == "class":
                 own = None if scale is None else scale[:n_features]
                 views.append(ClassView(n_features, n_classes, settings, own))
             else:
@@ -211,6 +281,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     def _labelled(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, AnyArray]:
         self._require_targets(y)
         rows = self._validated(X, reset=reset)
+        if not reset and self._are_known(y) and len(y) == len(rows):
+            return rows, y  # scikit-learn's checks take ten times as long as learning a row
         labels: AnyArray = column_or_1d(y, warn=True)
         if labels.dtype == object and any(label is None for label in labels):
             raise ValueError("y contains None: leave out rows without a label.")
@@ -218,6 +290,15 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         check_consistent_length(rows, labels)
         check_classification_targets(labels)
         return rows, labels
+
+    def _are_known(self, labels: Any) -> bool:
+        """Whether all labels are of classes so far, in an array that needs no conversion."""
+        if type(labels) is not np.ndarray or labels.ndim != 1 or not len(labels):
+            return False
+        if labels.dtype != self.classes_.dtype or labels.dtype.kind not in "biuU":
+            return False
+        places = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        return bool((self.classes_[places] == labels).all())
 
     def _declare(self, classes: AnyArray, declared: bool) -> None:
         self.classes_ = classes
@@ -273,6 +354,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         columns[np.searchsorted(joined, self.classes_)] = self._columns
         columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
         self.views_ = [view.add_classes(len(unseen)) for view in self.views_]
+        self._latest = None
         self.classes_, self._columns = joined, columns
 
     def _columns_of(self, labels: AnyArray) -> Index:
@@ -298,14 +380,19 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         n_classes = len(self.classes_)
         if "views" not in settings:  # as it was kept before there were several
             settings = {**settings, "n_classes": n_classes}
-            self.views_ = [JointView.unpack(settings, arrays)]
+            self.views_, self.losses_ = [JointView.unpack(settings, arrays)], None
         else:
             self.views_ = [
                 _VIEWS[part["kind"]].unpack(part, part_of(arrays, str(number)))
                 for number, part in enumerate(settings["views"])
             ]
+        n_features = {view.n_features for view in self.views_} - {0}
         if any(view.n_classes != n_classes for view in self.views_):
             raise ValueError("the number of classes does not match the views")
+        if n_features != {self.n_features_in_}:
+            raise ValueError("the number of columns does not match the views")
+        if self.losses_ is not None and np.shape(self.losses_) != (len(self.views_) + 1,):
+            raise ValueError("the losses do not match the views")
 
 
 def _distinct(labels: AnyArray) -> AnyArray:

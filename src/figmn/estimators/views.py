@@ -12,12 +12,16 @@ from typing import Any, Final, Self
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
+from figmn.components.density import log_sum, normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights
 
 _BLOCK: Final = 512  # rows to predict at a time
 _ROWS_FOR_SCALE: Final = 100
+_RECENT: Final = 2.0**-0.5  # what a row leaves of the counts of the latest classes
+_REMEMBERED: Final = 200  # rows; of those before nothing is left
+_UNSEEN: Final = 0.02
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -44,6 +48,11 @@ class View(ABC):
     @abstractmethod
     def n_classes(self) -> int:
         """C."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """D, or 0 if inputs do not matter."""
 
     @property
     @abstractmethod
@@ -83,6 +92,11 @@ class JointView(View):
     def n_classes(self) -> int:
         """C."""
         return self._n_classes
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return self.mixture.n_features - self.n_classes
 
     @property
     def mixtures(self) -> list[Mixture]:
@@ -182,6 +196,11 @@ class ClassView(View):
         return len(self.counts)
 
     @property
+    def n_features(self) -> int:
+        """D."""
+        return self.rows.shape[1]
+
+    @property
     def mixtures(self) -> list[Mixture]:
         """One a class; none, as long as the scale is not known."""
         return self._mixtures
@@ -218,6 +237,9 @@ class ClassView(View):
         since = weights.sum() - np.cumsum(weights)
         self.counts = self.counts * fades ** weights.sum()
         np.add.at(self.counts, columns, weights * fades**since)
+        if len(rows) == 1:
+            self.mixtures[columns[0]]._learn(rows, weights)
+            return
         for column in np.unique(columns):
             here = columns == column
             self.mixtures[column]._learn(rows[here], weights[here])
@@ -248,16 +270,15 @@ class ClassView(View):
         if not self.mixtures:
             view = self.add_classes(0)
             view.consolidate()
-        joint = np.full((len(rows), len(self.counts)), -np.inf)
-        for column, mixture in enumerate(view.mixtures):
-            if view.counts[column] > 0.0 and mixture.n_components > 0:
-                joint[:, column] = np.log(view.counts[column]) + mixture.log_density(rows)
-        largest = joint.max(axis=1, keepdims=True)
-        joint = np.where(np.isfinite(largest), joint, 0.0) - np.where(
-            np.isfinite(largest), largest, 0.0
-        )
-        probabilities: Array = np.exp(joint)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        seen = [k for k in range(self.n_classes) if view.counts[k] > 0.0]
+        probabilities = np.zeros((len(rows), self.n_classes))
+        if not seen:
+            return probabilities + 1.0 / self.n_classes
+        joint = np.empty((len(rows), len(seen)))
+        for place, k in enumerate(seen):
+            components = view.mixtures[k]._ready
+            joint[:, place] = log_sum(components.log_joint(rows))[:, 0]
+        probabilities[:, seen] = normalised(joint + np.log(view.counts[seen]))
         return probabilities
 
     def is_configured(self, settings: dict[str, Any]) -> bool:
@@ -306,6 +327,71 @@ class ClassView(View):
         widths = {mixture.n_features for mixture in view.mixtures}
         if view.mixtures and (len(view.mixtures) != n_classes or widths != {n_features}):
             raise ValueError("the classes do not match their mixtures")
+        return view
+
+
+class RecentView(View):
+    """How frequent the classes were among the latest rows, whatever the inputs.
+
+    Where neighbours in a stream often share their class, nothing predicts better.
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.counts = np.zeros(n_classes)
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return len(self.counts)
+
+    @property
+    def n_features(self) -> int:
+        """0: inputs do not matter."""
+        return 0
+
+    @property
+    def mixtures(self) -> list[Mixture]:
+        """None."""
+        return []
+
+    def learn(self, rows: Array, columns: Index, weights: Array) -> None:
+        """Count classes, with less and less weight on earlier ones."""
+        last = weights > 0.0
+        columns, weights = columns[last][-_REMEMBERED:], weights[last][-_REMEMBERED:]
+        ages = np.arange(len(columns))[::-1]
+        self.counts = self.counts * _RECENT ** len(columns)
+        np.add.at(self.counts, columns, _RECENT**ages)
+
+    def add_classes(self, count: int) -> Self:
+        """Add classes that have not occurred."""
+        view = type(self)(self.n_classes + count)
+        view.counts[: self.n_classes] = self.counts
+        return view
+
+    def consolidate(self) -> None:
+        """Nothing is held back."""
+
+    def probabilities(self, rows: Array) -> Array:
+        """The same for each row; a class that has not occurred lately is possible too."""
+        shares = self.counts + _UNSEEN
+        return np.tile(shares / shares.sum(), (len(rows), 1))
+
+    def is_configured(self, settings: dict[str, Any]) -> bool:
+        """There is nothing to set."""
+        return True
+
+    def reconfigure(self, settings: dict[str, Any]) -> None:
+        """There is nothing to set."""
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """The counts."""
+        return {}, {"counts": self.counts}
+
+    @classmethod
+    def unpack(cls, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        """Check that they are counts."""
+        view = cls(len(arrays["counts"]))
+        view.counts = as_weights(arrays["counts"], len(view.counts))
         return view
 
 

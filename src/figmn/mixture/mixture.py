@@ -9,14 +9,13 @@ from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from scipy.special import logsumexp
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
 from figmn.components import engine, factors
 from figmn.components import state as states
 from figmn.components.base import Components
-from figmn.components.density import normalised
+from figmn.components.density import log_sum, normalised
 from figmn.components.plain import PlainComponents
 from figmn.kernels.compiler import LARGEST
 from figmn.mixture import packing, validation
@@ -410,8 +409,7 @@ class Mixture:
 
     def log_density(self, X: ArrayLike) -> Array:
         """Log density of each row's known entries, of shape (N,)."""
-        log_density: Array = logsumexp(self._log_joint(X), axis=1)
-        return log_density
+        return log_sum(self._log_joint(X))[:, 0]
 
     def log_tail(self, X: ArrayLike) -> Array:
         """Log probability that the mixture yields a row of lower density, of shape (N,).
