@@ -60,7 +60,9 @@ def compared(name: str) -> tuple[list[str], dict[str, float]]:
     printed = Mixture(n_features, scale=1.0, delta=1.0, beta=0.1, update="paper")
     printed.learn(data.known)
     start = time.perf_counter()
-    bayes = BayesianGaussianMixture(min(32, n_rows // 2), random_state=0, max_iter=200)
+    bayes = BayesianGaussianMixture(
+        n_components=min(32, n_rows // 2), random_state=0, max_iter=200
+    )
     bayes.fit(data.known)
     bayes_time = time.perf_counter() - start
     figures = {

@@ -18,6 +18,7 @@ from figmn.batch.em import Batch, Parameters, converged, maximised
 _PRIORS: Final = (0.0, 1.0, 10.0)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
 _LEAST_ROWS: Final = 8.0  # a component, on average and to be split
+_ROWS_A_VARIABLE: Final = 2.0  # the same: with fewer a covariance says nothing of its own
 _STEEPNESS: Final = 4.0  # of a split, against standard deviations along the axis
 _FOLDS: Final = 4
 _FEW_ROWS: Final = 1500  # up to here every fold is left out in turn, beyond only the first
@@ -40,7 +41,7 @@ class Choice(NamedTuple):
 
 
 def fitted(
-    rows: Array, weights: Array, most: int | None, shrinkage: float | None, *, final: bool
+    rows: Array, weights: Array, bound: int | None, shrinkage: float | None, *, final: bool
 ) -> Parameters:
     """The mixture that explains rows best which it has not seen.
 
@@ -49,8 +50,8 @@ def fitted(
     rows : array of shape (N, D)
         Complete, in standard units. Their order makes no difference.
     weights : array of shape (N,)
-    most : int or None
-        Bound on the number of components.
+    bound : int or None
+        On the number of components.
     shrinkage : float or None
         How many rows the pooled covariance counts for in each component; chosen if None.
     final : bool
@@ -62,6 +63,9 @@ def fitted(
     # What the weights are worth: as many equal ones would vary as little.
     worth = weights.sum() / np.square(weights).sum()
     batch = Batch(rows[order], weights[order] * worth)
+    least = max(_LEAST_ROWS, _ROWS_A_VARIABLE * rows.shape[1])
+    supported = max(1, int(batch.weights.sum() / least))
+    most = supported if bound is None else min(bound, supported)
     folds = _folds(batch)
     priors = _PRIORS if shrinkage is None else (shrinkage,)
     choices = [choice for prior in priors for choice in _climbed(folds, prior, most)]
@@ -69,7 +73,7 @@ def fitted(
     parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
     for _ in range(choice.steps):
         parameters = _stepped(batch, parameters, choice.prior, most, tolerance=1e-3)
-    if choice.background and (most is None or len(parameters.weights) < most):
+    if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
     return parameters
 
@@ -85,7 +89,7 @@ def _folds(batch: Batch) -> list[tuple[Batch, Batch]]:
     ]
 
 
-def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int | None) -> list[Choice]:
+def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int) -> list[Choice]:
     """What each step of a climb is worth, until it leads nowhere."""
     models = [maximised(known, np.ones((len(known), 1)), prior) for known, _ in folds]
     wide = np.concatenate([left_out.log_density(_background(known)) for known, left_out in folds])
@@ -99,7 +103,7 @@ def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int | None) -
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
         choices.append(Choice(prior, step, asked, weights * scores / weights.mean(), size))
-        if _is_over(choices) or not _is_supported(folds, models, most):
+        if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break
         models = [
             _stepped(known, model, prior, most, tolerance=2e-3)
@@ -113,15 +117,6 @@ def _is_over(choices: list[Choice]) -> bool:
     means = [choice.scores.mean() for choice in choices]
     stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
     return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
-
-
-def _is_supported(
-    folds: list[tuple[Batch, Batch]], models: list[Parameters], most: int | None
-) -> bool:
-    """Whether there are rows for more components, and more are allowed."""
-    sizes = [len(model.weights) for model in models]
-    rows = min(known.weights.sum() / size for (known, _), size in zip(folds, sizes, strict=True))
-    return bool(rows >= _LEAST_ROWS) and (most is None or max(sizes) < most)
 
 
 def _best(choices: list[Choice], tolerated: float) -> Choice:
@@ -141,19 +136,18 @@ def _best(choices: list[Choice], tolerated: float) -> Choice:
 
 
 def _stepped(
-    batch: Batch, parameters: Parameters, prior: float, most: int | None, *, tolerance: float
+    batch: Batch, parameters: Parameters, prior: float, most: int, *, tolerance: float
 ) -> Parameters:
     """One step of the climb: the heavier half of the components is split."""
     return converged(batch, _split(batch, parameters, most), prior, tolerance=tolerance)
 
 
-def _split(batch: Batch, parameters: Parameters, most: int | None) -> Array:
+def _split(batch: Batch, parameters: Parameters, most: int) -> Array:
     """Shares of the rows, of shape (N, K'), after the heavier half was split."""
     shares = batch.posteriors(parameters)
     counts = batch.weights @ shares
-    n_split = max(1, round(_SPLIT_SHARE * len(counts)))
-    if most is not None:
-        n_split = min(n_split, most - len(counts))
+    room = max(0, most - len(counts))
+    n_split = min(max(1, round(_SPLIT_SHARE * len(counts))), room)
     heaviest = np.argsort(-counts, kind="stable")[:n_split]
     halves = []
     for k in heaviest[counts[heaviest] >= _LEAST_ROWS]:

@@ -16,6 +16,7 @@ from figmn.components.density import log_sum, normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights
+from figmn.mixture.warmup import last_refit
 
 _BLOCK: Final = 512  # rows to predict at a time
 _ROWS_FOR_SCALE: Final = 100
@@ -187,6 +188,7 @@ class ClassView(View):
         self.weights = np.empty(0)
         self.counts = np.zeros(n_classes)
         self._mixtures: list[Mixture] = []
+        self._provisional: ClassView | None = None
         if scale is not None:
             self._begin(scale)
 
@@ -215,14 +217,37 @@ class ClassView(View):
         columns = np.concatenate([self.columns, columns[useful]])
         weights = np.concatenate([self.weights, weights[useful]])
         if len(rows) < _ROWS_FOR_SCALE:
-            self.rows, self.columns, self.weights = rows, columns, weights
+            self._hold(rows, columns, weights)
             return
         first = slice(_ROWS_FOR_SCALE)
         self._begin(suggested_scale(moments_of(rows[first], weights[first])))
         self._learn(rows, columns, weights)
 
+    def _hold(self, rows: Array, columns: Index, weights: Array) -> None:
+        """Hold rows back, and let answers that are to come heed them."""
+        before, now = len(self.rows), len(rows)
+        self.rows, self.columns, self.weights = rows, columns, weights
+        if self._provisional is None:
+            return
+        if last_refit(before, 1) != last_refit(now, 1):
+            self._provisional = None  # it is time to look at the scale again
+        else:
+            self._provisional._learn(rows[before:], columns[before:], weights[before:])
+
+    def _seen(self) -> ClassView:
+        """The view after the rows held back."""
+        if self.mixtures or len(self.rows) == 0:
+            return self
+        if self._provisional is None:
+            scale = suggested_scale(moments_of(self.rows, self.weights))
+            view = ClassView(self.n_features, self.n_classes, self.settings, scale)
+            view._learn(self.rows, self.columns, self.weights)
+            self._provisional = view
+        return self._provisional
+
     def _begin(self, scale: Array) -> None:
         self.scale = scale
+        self._provisional = None
         n_features = self.rows.shape[1]
         self._mixtures = [self._new(scale) for _ in self.counts]
         self.rows = np.empty((0, n_features))
@@ -266,10 +291,7 @@ class ClassView(View):
 
     def probabilities(self, rows: Array) -> Array:
         r"""Posteriors :math:`p(c) p(x \mid c)` by their sum."""
-        view = self
-        if not self.mixtures:
-            view = self.add_classes(0)
-            view.consolidate()
+        view = self._seen()
         seen = [k for k in range(self.n_classes) if view.counts[k] > 0.0]
         probabilities = np.zeros((len(rows), self.n_classes))
         if not seen:

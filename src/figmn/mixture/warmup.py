@@ -55,10 +55,7 @@ class HeldRows:
         It grows in steps of a fifth, so that a stream that is asked for answers
         after every row is fitted anew some thirty times, and not a thousand.
         """
-        count = least
-        while (following := int(np.ceil(_REFITS * count))) <= len(self):
-            count = following
-        return max(count, self.together)
+        return max(last_refit(len(self), least), self.together)
 
     def split(self, count: int) -> tuple[HeldRows, HeldRows]:
         """The first rows, and the others."""
@@ -66,3 +63,11 @@ class HeldRows:
             HeldRows(self.rows[:count], self.weights[:count]),
             HeldRows(self.rows[count:], self.weights[count:]),
         )
+
+
+def last_refit(count: int, least: int) -> int:
+    """The largest step up to ``count`` on the way from ``least``, in steps of a fifth."""
+    reached = least
+    while (following := int(np.ceil(_REFITS * reached))) <= count:
+        reached = following
+    return reached
