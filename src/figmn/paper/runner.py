@@ -1,0 +1,106 @@
+"""Doing the work of experiments: in worker processes, kept piece by piece, resumable."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import threadpoolctl
+
+from figmn.paper.experiment import Experiment, Plan, Results, Unit
+from figmn.paper.store import Record, Store
+
+Advance = Callable[[str, int, int], None]
+"""Is told the name of an experiment, how many of its units are done, and of how many."""
+
+
+class Outcome(NamedTuple):
+    """Results of one experiment, and the seconds that all of its units took together."""
+
+    results: Results
+    seconds: float
+
+
+def run(
+    experiment: Experiment,
+    plan: Plan,
+    store: Store,
+    *,
+    workers: int,
+    advance: Advance,
+    fresh: bool = False,
+) -> Outcome:
+    """Do what is not yet in the store, and give back everything.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    plan : Plan
+    store : Store
+        Keeps each unit as soon as it is done.
+    workers : int
+        Processes at a time, for an experiment whose units may run side by side.
+    advance : callable
+    fresh : bool
+        Do everything anew.
+    """
+    units = experiment.units(plan)
+    records = {} if fresh else _kept(experiment.name, units, store)
+    advance(experiment.name, len(records), len(units))
+    missing = [unit for unit in units if unit.name not in records]
+    if missing:
+        side_by_side = min(workers, len(missing)) if experiment.parallel else 1
+        with _pool(experiment, side_by_side) as pool:
+            waiting = {pool.submit(_timed, experiment, unit): unit for unit in missing}
+            for future in as_completed(waiting):
+                unit, record = waiting[future], future.result()
+                store.save(experiment.name, unit, record)
+                records[unit.name] = record
+                advance(experiment.name, len(records), len(units))
+    results = {unit.name: records[unit.name].result for unit in units}
+    return Outcome(results, sum(record.seconds for record in records.values()))
+
+
+def _kept(name: str, units: Sequence[Unit], store: Store) -> dict[str, Record]:
+    found = {unit.name: store.load(name, unit) for unit in units}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _timed(experiment: Experiment, unit: Unit) -> Record:
+    start = time.perf_counter()
+    result = experiment.measure(**unit.settings)
+    return Record(result, time.perf_counter() - start)
+
+
+@contextmanager
+def _pool(experiment: Experiment, workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes, which do not outlive an error or an interruption."""
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(
+        workers,
+        # A forked copy of a process with threads, as BLAS has them, may hang.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_start_worker,
+        initargs=(experiment.parallel,),
+        max_tasks_per_child=1 if experiment.apart else None,
+    )
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _start_worker(side_by_side: bool) -> None:
+    """Leave interruptions to the program; one BLAS thread for each of several workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if side_by_side:
+        threadpoolctl.threadpool_limits(1)

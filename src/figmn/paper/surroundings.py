@@ -1,0 +1,54 @@
+"""Where results come from: the machine, the versions, the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+_DISTRIBUTIONS: Final = ("numpy", "scipy", "scikit-learn", "numba")
+_MEASURED: Final = ("kernels", "components", "mixture", "estimators", "datasets", "reference.py")
+"""The parts of the package that results come from: not those that present them."""
+
+
+def surroundings() -> dict[str, str]:
+    """All that results depend on beside their settings, by name."""
+    versions = {name: metadata.version(name) for name in _DISTRIBUTIONS}
+    return {
+        "machine": f"{_processor()}, {usable_cores()} cores",
+        "system": f"{platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+        **versions,
+        "figmn": f"{metadata.version('figmn')}, code {_code_digest()}",
+    }
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def _code_digest() -> str:
+    """Digest of the sources that results come from."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for part in _MEASURED:
+        path = package / part
+        for source in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]

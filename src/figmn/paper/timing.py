@@ -1,0 +1,53 @@
+"""Taking the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from figmn._typing import Array
+
+
+class Projected(NamedTuple):
+    """Seconds for many rows, and on how many of them the time was taken."""
+
+    seconds: float
+    n_timed: int
+
+
+def best_seconds(action: Callable[[], object], repeats: int) -> float:
+    """The shortest of several runs: other work on the machine only ever adds time."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def projected_seconds(
+    action: Callable[[Array], object], rows: Array, n_rows: int, budget: float
+) -> Projected:
+    """Time of an action on each of many rows, from as many as a budget allows.
+
+    For what takes the same time for every row, as with one component for ever.
+
+    Parameters
+    ----------
+    action : callable
+        Is given one row of shape (D,).
+    rows : array of shape (N, D)
+        To take the time on, at least the first of them.
+    n_rows : int
+        To project to.
+    budget : float
+        Seconds after which no further row is begun.
+    """
+    done, spent = 0, 0.0
+    start = time.perf_counter()
+    while done < len(rows) and spent < budget:
+        action(rows[done])
+        done += 1
+        spent = time.perf_counter() - start
+    return Projected(spent / done * n_rows, done)
