@@ -9,7 +9,7 @@
 ``clustering``     4: clustering MNIST, beside batch EM
 ``digits``         5: classification of MNIST in one pass
 ``reinforcement``  6: reinforcement learning
-``tour``           what the method is good for, in a picture and two tables
+``stream``         what the method does, in a picture and two tables
 ``statistics``     spread, t-tests, exponents
 ``runner``         does the work, and resumes it
 ``store``          results on disk

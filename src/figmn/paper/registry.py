@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from figmn.paper import accuracy, dimensions
+from figmn.paper import (
+    accuracy,
+    clustering,
+    digits,
+    dimensions,
+    high,
+    reinforcement,
+    stream,
+)
 from figmn.paper.experiment import Experiment
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     experiment.name: experiment
     for experiment in (
+        stream.EXPERIMENT,
         accuracy.EXPERIMENT,
+        high.EXPERIMENT,
         dimensions.EXPERIMENT,
+        clustering.EXPERIMENT,
+        digits.EXPERIMENT,
+        reinforcement.EXPERIMENT,
     )
 }
 

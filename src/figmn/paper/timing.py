@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from figmn import Mixture
 from figmn._typing import Array
 
 
@@ -51,3 +54,12 @@ def projected_seconds(
         done += 1
         spent = time.perf_counter() - start
     return Projected(spent / done * n_rows, done)
+
+
+def load_kernels(n_features: int) -> None:
+    """Learn and answer a little, so that nothing is compiled or loaded while time is taken."""
+    rows = np.random.default_rng(0).normal(size=(200, n_features))
+    mixture = Mixture(n_features, scale=1.0, beta=0.0).learn(rows)
+    mixture.log_density(rows)
+    if n_features > 1:
+        mixture.infer(rows[:, 1:], known=np.arange(1, n_features), wanted=[0]).mean()
