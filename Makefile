@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit fuzz format bench engine quality numerics clean
+.PHONY: help demo results test lint types unit fuzz format bench engine quality numerics clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -27,8 +27,11 @@ $(VENV)/kernels: $(VENV)/ready $(wildcard src/figmn/kernels/*.py)
 	find src -name '*.nb[ci]' -delete
 	touch $@
 
-demo: $(VENV)/kernels ## Stream the bundled data sets; tables, and a picture in output/
-	$(BIN)/python examples/demo.py $(ARGS)
+demo: $(VENV)/kernels ## The paper's experiments in three minutes; tables, and a report in output/
+	$(BIN)/figmn paper --quick $(ARGS)
+
+results: $(VENV)/kernels ## The paper's experiments on real data (about an hour); docs/results.md
+	$(BIN)/figmn paper --full --output output/full --markdown docs/results.md $(ARGS)
 
 test: lint types unit ## Lint, types and all tests
 

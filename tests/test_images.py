@@ -128,3 +128,13 @@ def test_colours_come_one_after_the_other():
     assert pixels.shape == (12, 3072)
     assert np.array_equal(pixels[3, 1024:2048], np.concatenate(whole)[3, :, 1])
     assert labels[-2:].tolist() == [3, 4]
+
+
+def test_a_cache_that_cannot_be_read_or_written_is_named(ways, tmp_path):
+    (tmp_path / "mnist.npz").mkdir()
+    with pytest.raises(OSError, match=r"mnist.npz cannot be read .*FIGMN_DATA"):
+        load_images("mnist", tmp_path, lambda _: None)
+    (tmp_path / "file").touch()
+    ways["npm"] = PIXELS, LABELS
+    with pytest.raises(OSError, match=r"fetched but cannot be kept .*FIGMN_DATA"):
+        load_images("mnist", tmp_path / "file" / "cache", lambda _: None)

@@ -105,7 +105,10 @@ def _require_images(chosen: list[Experiment], screen: Screen) -> None:
     """Have image data in the cache before the work begins."""
     for name in sorted({name for experiment in chosen for name in experiment.images}):
         with screen.fetching(name):
-            load_images(name, report=screen.say)
+            try:
+                load_images(name, report=screen.say)
+            except OSError as error:
+                raise OSError(f"{error} Or run with --quick, which needs none of it.") from None
 
 
 def _report(

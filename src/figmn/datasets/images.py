@@ -76,7 +76,7 @@ def load_images(
         raise ValueError(f"there is no image data set {name!r}: choose from {list(_SOURCES)}.")
     source = _SOURCES[name]
     cached = (Path(folder) if folder is not None else cache_folder()) / f"{name}.npz"
-    if cached.exists():
+    if _exists(cached):
         images = _read(name, cached)
         if images is not None and _digest(images) == source.digest:
             return images
@@ -91,7 +91,7 @@ def load_images(
             failures.append(f"{way}: {error or type(error).__name__}")
             continue
         if _digest(images) == source.digest:
-            _write(images, cached)
+            _keep(images, cached)
             return images
         failures.append(f"{way}: the data is not what it should be (wrong checksum)")
     raise OSError(
@@ -119,6 +119,20 @@ def _digest(images: Images) -> str:
     return digest.hexdigest()
 
 
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; an error if there is, or may be, and it cannot be read."""
+    try:
+        if not path.exists():
+            return False
+        path.open("rb").close()
+        return True
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be read ({error.strerror}): make it readable, or set FIGMN_DATA to "
+            "another folder."
+        ) from None
+
+
 def _read(name: str, path: Path) -> Images | None:
     parts = ("train", "train_target", "test", "test_target")
     try:
@@ -126,6 +140,16 @@ def _read(name: str, path: Path) -> Images | None:
             return Images(name, *(arrays[part] for part in parts))
     except Exception:  # damaged in one of many ways
         return None
+
+
+def _keep(images: Images, path: Path) -> None:
+    try:
+        _write(images, path)
+    except OSError as error:
+        raise OSError(
+            f"{images.name} was fetched but cannot be kept in {path.parent} ({error.strerror}): "
+            "set FIGMN_DATA to a folder that can be written."
+        ) from None
 
 
 def _write(images: Images, path: Path) -> None:

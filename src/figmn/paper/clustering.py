@@ -35,6 +35,7 @@ from figmn.paper.timing import load_kernels
 _CHUNK: Final = 1_000
 _FLOOR: Final = 0.01  # added to all variances, for a second look at held-out digits
 _N_HELD_OUT: Final = 2_000
+_SHOWN: Final = 10  # means to show
 
 FULL: Final = {
     "digits": "mnist",
@@ -96,7 +97,7 @@ def one_pass(train: AnyArray, test: AnyArray, delta: float, beta: float) -> Resu
         mixture.learn(train[first : first + _CHUNK] / 255.0)
     spent = time.perf_counter() - start
     memory = peak_bytes() - before
-    heaviest = np.argsort(-mixture.masses)[:20]
+    heaviest = np.argsort(-mixture.masses)[:_SHOWN]
     return {
         "components": mixture.n_components,
         "seconds": spent,
@@ -218,7 +219,7 @@ def _figure(results: Results) -> Figure:
         "clusters",
         "Means of the heaviest components after one pass, each under the number of digits that "
         "it stands for.",
-        images(np.array(ours["means"]), [f"{mass:.0f}" for mass in ours["masses"]], 10),
+        images(np.array(ours["means"]), [f"{mass:.0f}" for mass in ours["masses"]], _SHOWN),
     )
 
 

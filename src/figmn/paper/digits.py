@@ -208,15 +208,13 @@ def _digits(name: str, validation: bool) -> Images:
     )
 
 
-def _shown_means(model: ClassMixtures) -> list[list[int]]:
-    """Means of the heaviest components of each class, as whole grey values."""
-    means: list[list[int]] = []
-    for mixture in model.mixtures:
-        heaviest = np.argsort(-mixture.masses)[:_SHOWN]
-        shown = np.zeros((_SHOWN, mixture.n_features), dtype=int)
-        shown[: len(heaviest)] = np.clip(255.0 * mixture.means[heaviest], 0.0, 255.0)
-        means += shown.tolist()
-    return means
+def _shown_means(model: ClassMixtures) -> list[tuple[int, list[int]]]:
+    """Classes, and means of their heaviest components as whole grey values."""
+    return [
+        (label, np.clip(255.0 * mixture.means[component], 0.0, 255.0).astype(int).tolist())
+        for label, mixture in enumerate(model.mixtures)
+        for component in np.argsort(-mixture.masses)[:_SHOWN]
+    ]
 
 
 # -- What came out -------------------------------------------------------------------------
@@ -271,12 +269,11 @@ def _test_table(plan: Plan, results: Results) -> Table:
 
 
 def _figure(results: Results) -> Figure:
-    means = np.array(results["test-own"]["means"], dtype=float)
-    titles = [f"{row // _SHOWN}" for row in range(len(means))]
+    labels, means = zip(*results["test-own"]["means"], strict=True)
     return Figure(
         "digits",
         "Means of the heaviest components of each class, under the class.",
-        images(means, titles, 2 * _SHOWN),
+        images(np.array(means, dtype=float), [f"{label}" for label in labels], 10),
     )
 
 

@@ -35,7 +35,7 @@ _FIT_FROM: Final = 128  # below it, what a row costs beside its arithmetic bends
 
 def units(plan: Plan) -> list[Unit]:
     """A unit for each number of dimensions."""
-    budget = 3600.0 if plan.full else 1.5
+    budget = 3600.0 if plan.full else 0.8
     return [Unit(f"{d}", {"n_inputs": d, "budget": budget, "seed": plan.seed}) for d in DIMENSIONS]
 
 

@@ -76,21 +76,22 @@ def bars(groups: Mapping[str, Mapping[str, float]], x_label: str, start: float =
 def growth(snapshots: Sequence[Snapshot]) -> str:
     """A mixture of two variables at moments of a stream: ellipses of two deviations."""
     figure, axes = _panels(len(snapshots), 3.0, 3.2)
-    reach = 1.05 * np.abs(snapshots[-1].rows).max()
+    reach = 1.2 * np.abs(snapshots[-1].rows).max()
     for axis, snapshot in zip(axes, snapshots, strict=True):
         # Thousands of points are better as a picture than as thousands of shapes.
         x, y = snapshot.rows.T
-        axis.scatter(x, y, s=2, color="0.72", linewidths=0, rasterized=True)
+        axis.scatter(x, y, s=2, color="0.45", linewidths=0, rasterized=True)
         for mean, covariance, weight in zip(
             snapshot.means, snapshot.covariances, snapshot.weights, strict=True
         ):
-            _ellipse(axis, mean, covariance, alpha=min(0.25 + 3.0 * weight, 0.8))
+            _ellipse(axis, mean, covariance, alpha=min(0.1 + 5.0 * weight, 0.6))
         axis.set(
             xlim=(-reach, reach),
             ylim=(-reach, reach),
             aspect="equal",
             xticks=[],
             yticks=[],
+            frame_on=False,
             title=f"{len(snapshot.rows):,} rows, {len(snapshot.means)} components",
         )
     return _svg(figure)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import threadpoolctl
 
-from figmn.paper.experiment import Experiment, Plan, Results, Unit
+from figmn.paper.experiment import Experiment, Plan, Result, Results, Settings, Unit
 from figmn.paper.store import Record, Store
 
 Advance = Callable[[str, int, int], None]
@@ -56,7 +56,9 @@ def run(
     if missing:
         side_by_side = min(workers, len(missing)) if experiment.parallel else 1
         with _pool(experiment, side_by_side) as pool:
-            waiting = {pool.submit(_timed, experiment, unit): unit for unit in missing}
+            waiting = {
+                pool.submit(_timed, experiment.measure, unit.settings): unit for unit in missing
+            }
             for future in as_completed(waiting):
                 unit, record = waiting[future], future.result()
                 store.save(experiment.name, unit, record)
@@ -71,9 +73,9 @@ def _kept(name: str, units: Sequence[Unit], store: Store) -> dict[str, Record]:
     return {name: record for name, record in found.items() if record is not None}
 
 
-def _timed(experiment: Experiment, unit: Unit) -> Record:
+def _timed(measure: Callable[..., Result], settings: Settings) -> Record:
     start = time.perf_counter()
-    result = experiment.measure(**unit.settings)
+    result = measure(**settings)
     return Record(result, time.perf_counter() - start)
 
 

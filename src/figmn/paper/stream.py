@@ -32,17 +32,21 @@ _NINETY_PER_CENT: Final = 1.6448536269514722  # deviations to each side of a Gau
 
 def units(plan: Plan) -> list[Unit]:
     """The picture, a unit for each data set, and one for regression."""
-    tasks = ("growth", *NAMES, "regression")
-    return [Unit(task, {"task": task, "seed": plan.seed}) for task in tasks]
+    n_rows = None if plan.full else 300
+    return [
+        Unit("growth", {"task": "growth", "seed": plan.seed}),
+        *(Unit(name, {"task": name, "seed": plan.seed, "n_rows": n_rows}) for name in NAMES),
+        Unit("regression", {"task": "regression", "seed": plan.seed}),
+    ]
 
 
-def measure(task: str, seed: int) -> Result:
+def measure(task: str, seed: int, n_rows: int | None = None) -> Result:
     """Do one of the tasks: the picture, a data set by its name, or regression."""
     if task == "growth":
         return growing(seed)
     if task == "regression":
         return regression(seed)
-    return predict_then_learn(task, seed)
+    return predict_then_learn(task, seed, n_rows)
 
 
 def growing(seed: int) -> Result:
@@ -72,8 +76,8 @@ def spiral(seed: int) -> Array:
     return rows + 0.35 * rng.normal(size=rows.shape)
 
 
-def predict_then_learn(name: str, seed: int, n_rows: int | None = None) -> Result:
-    """Predict each row of a stream before learning it; the first is only learnt."""
+def predict_then_learn(name: str, seed: int, n_rows: int | None) -> Result:
+    """Predict each of the first rows before learning it; the very first is only learnt."""
     X, y = shuffled(load_dataset(name), seed)
     X, y = X[:n_rows], y[:n_rows]
     model = MixtureClassifier().partial_fit(X[:1], y[:1])
@@ -146,7 +150,7 @@ def _streams_table(results: Results) -> Table:
         "Classification along a stream: each row predicted, then learnt, by `MixtureClassifier()`",
         (
             "data set",
-            "rows",
+            "rows of the stream",
             "correct, all rows, %",
             "correct, second half, %",
             "components at the end",
