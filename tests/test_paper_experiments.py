@@ -94,18 +94,26 @@ def test_every_classifier_takes_gaps_and_nominal_columns(name):
     assert ("components" in result) == (name in OURS)
 
 
-def test_one_component_is_least_squares():
-    """A single Gaussian's conditional mean is the regression on its moments."""
+def test_indicators_are_conditional_means():
+    """Each component's regression of the classes on the inputs, weighted by its posterior."""
     rng = np.random.default_rng(0)
-    y = np.arange(60) % 2  # both at once: a class that is late would be novel
-    X = rng.uniform(size=(60, 3)) + 0.3 * y[:, np.newaxis]
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 3)) + 2.0 * y[:, np.newaxis]
     model = PaperClassifier().fit(X, y)
-    assert model.n_components_ == 1
-    joint = np.hstack([X, np.eye(2)[y]])
-    scatter = np.cov(joint.T, bias=True) + np.diag(0.5 * joint.var(axis=0)) / len(X)
-    gain = scatter[3:, :3] @ np.linalg.inv(scatter[:3, :3])
-    expected = joint[:, 3:].mean(axis=0) + (X - X.mean(axis=0)) @ gain.T
+    mixture = model.model_
+    assert mixture.n_components > 1
+    posteriors, regressions = [], []
+    for mean, covariance, weight in zip(
+        mixture.means, mixture.covariances, mixture.weights, strict=True
+    ):
+        inputs = covariance[:3, :3]
+        posteriors.append(weight * stats.multivariate_normal(mean[:3], inputs).pdf(X))
+        gain = covariance[3:, :3] @ np.linalg.inv(inputs)
+        regressions.append(mean[3:] + (X - mean[:3]) @ gain.T)
+    shares = np.array(posteriors) / np.sum(posteriors, axis=0)
+    expected = np.einsum("kn,knc->nc", shares, regressions)
     np.testing.assert_allclose(model.indicators(X), expected, atol=1e-9)
+    assert np.array_equal(model.predict(X), expected.argmax(axis=1))
 
 
 def test_tables_of_accuracy():
