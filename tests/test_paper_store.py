@@ -9,7 +9,7 @@ import pytest
 
 from figmn.paper import accuracy
 from figmn.paper.experiment import Plan, Section, Unit
-from figmn.paper.runner import run
+from figmn.paper.runner import Cores, run
 from figmn.paper.store import Record, Store, write_atomically
 
 UNIT = Unit("iris-0", {"dataset": "iris", "shuffle": 0})
@@ -81,21 +81,21 @@ def test_an_interrupted_run_is_taken_up(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(TINY, Plan(), store, workers=1, advance=interrupt)
+        run(TINY, Plan(), store, Cores(1, 1), advance=interrupt)
     (first,) = tmp_path.rglob("*.json")
     written = first.stat().st_mtime_ns
 
     said = []
-    outcome = run(TINY, Plan(), store, workers=2, advance=lambda *told: said.append(told))
+    outcome = run(TINY, Plan(), store, Cores(2, 1), advance=lambda *told: said.append(told))
     assert said == [("accuracy", done, 3) for done in (1, 2, 3)]
     assert first.stat().st_mtime_ns == written
     direct = {unit.name: accuracy.measure(**unit.settings) for unit in tiny_units(Plan())}
     assert outcome.results == direct
     assert outcome.seconds > 0.0
 
-    again = run(TINY, Plan(), store, workers=1, advance=lambda *_: None)
+    again = run(TINY, Plan(), store, Cores(1, 1), advance=lambda *_: None)
     assert again == outcome
-    other_seed = run(TINY, Plan(seed=1), store, workers=1, advance=lambda *_: None)
+    other_seed = run(TINY, Plan(seed=1), store, Cores(1, 1), advance=lambda *_: None)
     assert other_seed.results["iris-0"] == direct["iris-1"]
     assert len(list(tmp_path.rglob("*.json"))) == 6
 
@@ -106,5 +106,5 @@ def test_a_failing_unit_fails_the_run_and_keeps_the_others(tmp_path):
 
     broken = replace(TINY, units=with_unknown)
     with pytest.raises(KeyError, match="unknown"):
-        run(broken, Plan(), Store(tmp_path, {}), workers=1, advance=lambda *_: None)
+        run(broken, Plan(), Store(tmp_path, {}), Cores(1, 1), advance=lambda *_: None)
     assert len(list(tmp_path.rglob("*.json"))) == 1

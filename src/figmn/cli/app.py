@@ -13,7 +13,7 @@ from figmn.datasets import load_images
 from figmn.paper import registry
 from figmn.paper.experiment import Experiment, Figure, Plan, Section
 from figmn.paper.report import Report, as_html, as_markdown
-from figmn.paper.runner import run
+from figmn.paper.runner import Cores, run
 from figmn.paper.store import Store, write_atomically
 from figmn.paper.surroundings import surroundings, usable_cores
 
@@ -49,6 +49,12 @@ def figmn() -> None:
     default=None,
     help="Processes at a time, where no time is taken.  [default: one a core]",
 )
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Cores for matrix products, where time is taken.  [default: 1; with --full all]",
+)
 @click.option("--fresh", is_flag=True, help="Do everything anew, whatever was kept.")
 @click.option(
     "--markdown",
@@ -61,6 +67,7 @@ def paper(
     output: Path,
     seed: int,
     workers: int | None,
+    threads: int | None,
     fresh: bool,
     markdown: Path | None,
 ) -> None:
@@ -79,7 +86,8 @@ def paper(
         _require_folder(output)
         if plan.full:
             _require_images(chosen, screen)
-        report = _report(chosen, plan, output, workers or usable_cores(), fresh, screen)
+        cores = Cores(workers or usable_cores(), threads or (usable_cores() if plan.full else 1))
+        report = _report(chosen, plan, output, cores, fresh, screen)
         _write(report, output, markdown, screen)
     except OSError as error:
         raise click.ClickException(str(error)) from None
@@ -115,20 +123,18 @@ def _report(
     chosen: list[Experiment],
     plan: Plan,
     output: Path,
-    workers: int,
+    cores: Cores,
     fresh: bool,
     screen: Screen,
 ) -> Report:
     """Do the work, show each experiment's section when it is there, and join them."""
-    around = surroundings()
+    around = {**surroundings(), "cores for matrix products, where timed": f"{cores.threads}"}
     store = Store(output / "results", around)
     sections: list[Section] = []
     durations: dict[str, float] = {}
     for experiment in chosen:
         with WorkProgress(screen) as progress:
-            outcome = run(
-                experiment, plan, store, workers=workers, advance=progress.advance, fresh=fresh
-            )
+            outcome = run(experiment, plan, store, cores, advance=progress.advance, fresh=fresh)
         sections.append(experiment.present(plan, outcome.results))
         durations[experiment.name] = outcome.seconds
         screen.show_section(sections[-1])

@@ -18,13 +18,25 @@ from figmn._typing import AnyArray, Array, Index
 from figmn.datasets import NAMES, Dataset, load_dataset
 from figmn.paper import published
 from figmn.paper.classifiers import OURS, PEERS, TITLES, classifier
-from figmn.paper.experiment import Check, Experiment, Plan, Result, Results, Section, Table, Unit
+from figmn.paper.experiment import (
+    Check,
+    Experiment,
+    Figure,
+    Plan,
+    Result,
+    Results,
+    Section,
+    Table,
+    Unit,
+)
+from figmn.paper.plots import bars
 from figmn.paper.statistics import SIGNIFICANT, TTest, paired_t_test, spread
 from figmn.paper.text import plus_minus
 
 N_FOLDS: Final = 10
 _OVERLAP: Final = 1.0 / (N_FOLDS - 1)  # rows to test over rows to train
 _LARGEST_DIFFERENCE: Final = 1e-8
+_PAPERS_MARK: Final = "● in the paper's columns: significantly worse than its random forest."
 
 
 # -- Work ----------------------------------------------------------------------------------
@@ -155,6 +167,12 @@ def _mark(test: TTest) -> str:
     return " ○" if test.difference > 0.0 else " ●"
 
 
+def _papers(model: str, name: str) -> str:
+    """The paper's accuracy, with its mark."""
+    mark = " ●" if name in published.BELOW_FOREST[model] else ""
+    return plus_minus(published.ACCURACY[model][name]) + mark
+
+
 def accuracy_table(plan: Plan, results: Results) -> Table:
     """Accuracies, with the paper's beside the first of ours."""
     models = (*OURS, *PEERS)
@@ -162,7 +180,7 @@ def accuracy_table(plan: Plan, results: Results) -> Table:
     rows = [
         (
             name,
-            plus_minus(published.ACCURACY["figmn"][name]),
+            _papers("figmn", name),
             *(plus_minus(spread(_joined(plan, results, name, m, "accuracy"))) for m in models),
         )
         for name in NAMES
@@ -178,6 +196,7 @@ def accuracy_table(plan: Plan, results: Results) -> Table:
             f"Nearest variant: sigma² = 0.5 var, beta = 2e-6; the paper states "
             f"{published.SETTINGS}. Our defaults: MixtureClassifier() as it comes, one setting "
             "for all sets; gaps are left as they are.",
+            _PAPERS_MARK,
             f"Orders of the rows, of ten folds each: {_shuffles(plan, 'nearest')} for ours, "
             f"{_shuffles(plan, 'forest')} for the others.",
         ),
@@ -190,7 +209,7 @@ def peers_table(plan: Plan, results: Results) -> Table:
 
     def cells(name: str) -> Iterator[str]:
         for peer in PEERS:
-            yield plus_minus(published.ACCURACY[peer][name])
+            yield _papers(peer, name)
             yield plus_minus(spread(_joined(plan, results, name, peer, "accuracy")))
 
     mean = averages(plan, results)
@@ -207,6 +226,7 @@ def peers_table(plan: Plan, results: Results) -> Table:
             "ours is MLPClassifier with as many hidden units, 100, and no dropout: rectified "
             "linear units, Adam, at most 200 passes.",
             "Here the inputs of all four are scaled, nominal columns one-hot, gaps filled.",
+            _PAPERS_MARK,
         ),
     )
 
@@ -217,14 +237,14 @@ def tests_table(plan: Plan, results: Results, ours: str) -> Table:
     def cell(name: str, peer: str) -> str:
         plain, corrected = compared(plan, results, name, ours, peer)
         return (
-            f"{corrected.difference:+.1f}, {plain.p_value:.3f}{_mark(plain)}, "
-            f"{corrected.p_value:.3f}{_mark(corrected)}"
+            f"{corrected.difference:+.1f} ({plain.p_value:.3f}{_mark(plain)} / "
+            f"{corrected.p_value:.3f}{_mark(corrected)})"
         )
 
     rows = [(name, *(cell(name, peer) for peer in PEERS)) for name in NAMES]
     return Table(
-        f"{TITLES[ours]}, against each of the others: points of accuracy, p-value of the plain "
-        "paired t-test, p-value of the corrected one",
+        f"{TITLES[ours]}, against each of the others: points of accuracy (p-value of the plain "
+        "paired t-test / of the corrected one)",
         ("data set", *(TITLES[peer] for peer in PEERS)),
         rows,
         (
@@ -233,6 +253,23 @@ def tests_table(plan: Plan, results: Results, ours: str) -> Table:
             "describes. Corrected: on the folds of all orders that both models have seen, with "
             "the variance of Nadeau and Bengio, since folds share training rows.",
         ),
+    )
+
+
+def accuracy_figure(plan: Plan, results: Results) -> Figure:
+    """Bars of the paper's mixture and ours, and of the best batch model."""
+    shown = ("nearest", "defaults", "forest")
+    groups = {
+        name: {
+            "paper: FIGMN": published.ACCURACY["figmn"][name].mean,
+            **{TITLES[m]: _joined(plan, results, name, m, "accuracy").mean() for m in shown},
+        }
+        for name in NAMES
+    }
+    return Figure(
+        "accuracy",
+        "Mean accuracy over folds, in per cent; the axis begins at 50 %.",
+        bars(groups, "accuracy, %", start=50.0),
     )
 
 
@@ -372,6 +409,7 @@ def present(plan: Plan, results: Results) -> Section:
             _shapes_table(NAMES),
             equivalence_table(plan, results),
             accuracy_table(plan, results),
+            accuracy_figure(plan, results),
             *(tests_table(plan, results, ours) for ours in OURS),
             peers_table(plan, results),
             sizes_table(plan, results),

@@ -25,6 +25,22 @@ NEAREST: Final = {"delta": 0.5**0.5, "beta": 2e-6}
 beta of 4.9e-324 came out as 2e-6 (see the errata)."""
 
 
+class OneInversion(IGMN):
+    """IGMN that inverts once for each row: the novelty test and the posteriors share it."""
+
+    _distances: Array | None = None
+
+    def learn_one(self, x: Array, weight: float = 1.0) -> None:
+        """Learn one row of shape (D,)."""
+        self._distances = super().squared_distances(x)
+        super().learn_one(x, weight)
+        self._distances = None
+
+    def squared_distances(self, x: Array) -> Array:
+        """Squared Mahalanobis distances to each component, of shape (K,)."""
+        return super().squared_distances(x) if self._distances is None else self._distances
+
+
 class PaperClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classification as in the paper, by either of its algorithms.
 
@@ -46,7 +62,7 @@ class PaperClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.hstack([X, np.eye(len(self.classes_))[codes]])
         scale = suggested_scale(moments_of(rows, np.ones(len(rows))))
         if self.engine == "igmn":
-            self.model_: Mixture | IGMN = IGMN(scale, **NEAREST).learn(rows)
+            self.model_: Mixture | IGMN = OneInversion(scale, **NEAREST).learn(rows)
         else:
             self.model_ = Mixture(rows.shape[1], scale=scale, **NEAREST).learn(rows)
         return self

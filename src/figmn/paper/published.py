@@ -65,6 +65,15 @@ AVERAGE_ACCURACY: Final = {
 }
 """As printed; IGMN has the figures of FIGMN."""
 
+BELOW_FOREST: Final = {
+    "forest": (),
+    "network": ("glass",),
+    "linear-svm": ("glass",),
+    "rbf-svm": ("pima-diabetes", "glass", "soybean"),
+    "figmn": ("glass",),
+}
+"""Where a model is significantly worse than the random forest."""
+
 COMPONENTS: Final = _by_set(
     (14.2, 1.9), (19.4, 1.3), (15.9, 1.1), (74.4, 1.4), (2.7, 0.7), (12.0, 1.2), (42.6, 2.2)
 )

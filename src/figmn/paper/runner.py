@@ -19,6 +19,21 @@ Advance = Callable[[str, int, int], None]
 """Is told the name of an experiment, how many of its units are done, and of how many."""
 
 
+class Cores(NamedTuple):
+    """How the machine is used.
+
+    Attributes
+    ----------
+    workers : int
+        Processes at a time, for an experiment whose units may run side by side.
+    threads : int
+        Cores for the matrix products of an experiment whose units run one at a time.
+    """
+
+    workers: int
+    threads: int
+
+
 class Outcome(NamedTuple):
     """Results of one experiment, and the seconds that all of its units took together."""
 
@@ -30,8 +45,8 @@ def run(
     experiment: Experiment,
     plan: Plan,
     store: Store,
+    cores: Cores,
     *,
-    workers: int,
     advance: Advance,
     fresh: bool = False,
 ) -> Outcome:
@@ -43,8 +58,7 @@ def run(
     plan : Plan
     store : Store
         Keeps each unit as soon as it is done.
-    workers : int
-        Processes at a time, for an experiment whose units may run side by side.
+    cores : Cores
     advance : callable
     fresh : bool
         Do everything anew.
@@ -54,8 +68,10 @@ def run(
     advance(experiment.name, len(records), len(units))
     missing = [unit for unit in units if unit.name not in records]
     if missing:
-        side_by_side = min(workers, len(missing)) if experiment.parallel else 1
-        with _pool(experiment, side_by_side) as pool:
+        used = Cores(min(cores.workers, len(missing)), 1)
+        if not experiment.parallel:
+            used = Cores(1, cores.threads)
+        with _pool(used, apart=experiment.apart) as pool:
             waiting = {
                 pool.submit(_timed, experiment.measure, unit.settings): unit for unit in missing
             }
@@ -80,16 +96,16 @@ def _timed(measure: Callable[..., Result], settings: Settings) -> Record:
 
 
 @contextmanager
-def _pool(experiment: Experiment, workers: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(cores: Cores, apart: bool) -> Iterator[ProcessPoolExecutor]:
     """Worker processes, which do not outlive an error or an interruption."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers,
+        cores.workers,
         # A forked copy of a process with threads, as BLAS has them, may hang.
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start_worker,
-        initargs=(experiment.parallel,),
-        max_tasks_per_child=1 if experiment.apart else None,
+        initargs=(cores.threads,),
+        max_tasks_per_child=1 if apart else None,
     )
     try:
         yield pool
@@ -101,8 +117,7 @@ def _pool(experiment: Experiment, workers: int) -> Iterator[ProcessPoolExecutor]
     pool.shutdown()
 
 
-def _start_worker(side_by_side: bool) -> None:
-    """Leave interruptions to the program; one BLAS thread for each of several workers."""
+def _start_worker(threads: int) -> None:
+    """Leave interruptions to the program, and share the cores."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if side_by_side:
-        threadpoolctl.threadpool_limits(1)
+    threadpoolctl.threadpool_limits(threads)
