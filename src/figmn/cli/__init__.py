@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import signal
+
 
 def main() -> None:
     """Run the program, or say what to install."""
@@ -22,4 +24,6 @@ def main() -> None:
     del click, matplotlib, rich
     from figmn.cli.app import figmn
 
+    # A program that is told to end takes its workers with it, as one that is interrupted does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     figmn()

@@ -176,8 +176,8 @@ def _table(plan: Plan, results: Results) -> Table:
     paper = (
         (f"{published.CLUSTERING_COMPONENTS}", f"{published.CLUSTERING_COMPONENTS}"),
         (
-            seconds(published.CLUSTERING_HOURS * 3600.0),
-            f"{seconds(published.EM_ITERATION_HOURS * 3600.0)}, on 4 cores",
+            f"{published.CLUSTERING_HOURS} h",
+            f"{published.EM_ITERATION_HOURS} h, on 4 cores",
         ),
     )
     none = ("-", "-")

@@ -160,23 +160,23 @@ def _times_table(results: Results) -> Table:
         their_fast = paper.figmn_training if phase == "training" else paper.figmn_testing
         return (
             f"{SETS[name]}, {phase}",
-            "-" if their_slow is None else seconds(their_slow),
-            seconds(their_fast),
+            "-" if their_slow is None else f"{their_slow:,.0f}",
+            f"{their_fast:,.0f}",
             "-" if their_slow is None else times(their_slow / their_fast),
-            seconds(slow),
-            seconds(fast),
+            f"{slow:,.0f}",
+            f"{fast:,.1f}",
             times(slow / fast),
         )
 
     return Table(
-        "Time of training and testing (paper: table 4)",
+        "Time of training and testing, in seconds (paper: table 4)",
         (
             "data set",
-            "paper: IGMN",
-            "paper: FIGMN",
+            "paper: IGMN, s",
+            "paper: FIGMN, s",
             "paper: times faster",
-            "IGMN",
-            "FIGMN",
+            "IGMN, s",
+            "FIGMN, s",
             "times faster",
         ),
         [cells(name, phase) for name in SETS for phase in ("training", "testing")],

@@ -138,6 +138,6 @@ def _svg(figure: Figure) -> str:
 
     text = io.StringIO()
     with rc_context(_STYLE):
-        figure.savefig(text, format="svg", dpi=150, metadata={"Date": None})
+        figure.savefig(text, format="svg", dpi=150, metadata={"Date": None}, bbox_inches="tight")
     drawing = text.getvalue()
     return drawing[drawing.index("<svg") :]
