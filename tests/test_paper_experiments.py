@@ -285,7 +285,8 @@ def test_small_digits_are_clustered_and_shown():
 def test_classes_are_learnt_alike_in_chunks_of_any_sizes():
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(120, 5)), rng.integers(3, size=120)
-    settings = {"n_components": 2, "noise": 0.1, "width": 0.5, "beta": 0.01, "seed": 1}
+    settings = {"n_components": 2, "noise": 0.1, "floor": 0.2}
+    settings |= {"width": 0.5, "beta": 0.01, "seed": 1}
     whole = digits.ClassMixtures(5, 3, **settings)
     whole.learn(rows, labels)
     parts = digits.ClassMixtures(5, 3, **settings)
@@ -301,20 +302,31 @@ def test_one_gaussian_a_class_is_quadratic_discriminant_analysis():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], [2000, 1000])
     rows = rng.normal(size=(3000, 2)) @ np.array([[1.0, 0.4], [0.0, 0.7]]) + labels[:, np.newaxis]
-    model = digits.ClassMixtures(2, 2, n_components=1, noise=1e-4, width=0.1, beta=1e-3, seed=0)
+    model = digits.ClassMixtures(
+        2, 2, n_components=1, noise=1e-4, floor=0.0, width=0.1, beta=1e-3, seed=0
+    )
     model.learn(rows, labels)
     queries = rng.normal(size=(2000, 2)) * 2.0
     truth = QuadraticDiscriminantAnalysis().fit(rows, labels).predict(queries)
     assert np.mean(model.predict(queries) == truth) > 0.995
+    model.floor = 5.0
+    floored = [
+        np.log(np.mean(labels == label))
+        + stats.multivariate_normal(
+            rows[labels == label].mean(axis=0), np.cov(rows[labels == label].T) + 5.0 * np.eye(2)
+        ).logpdf(queries)
+        for label in (0, 1)
+    ]
+    assert np.mean(model.predict(queries) == np.argmax(floored, axis=0)) > 0.995
 
 
 def test_small_digits_are_classified_and_shown():
     results = {u.name: digits.measure(**u.settings) for u in digits.units(QUICK)}
     assert results["test-own"]["accuracy"] > 90.0
     assert results["test-own"]["trained_rows"] == 1500
-    assert results["validation-2-0.005"]["trained_rows"] == 1200
+    assert results["validation-5-0.005-0.01"]["trained_rows"] == 1200
     best = max(r["accuracy"] for name, r in results.items() if name.startswith("validation"))
-    assert results["validation-2-0.005"]["accuracy"] == best
+    assert results["validation-5-0.005-0.01"]["accuracy"] == best
     section = digits.present(QUICK, results)
     assert section.checks == ()
     assert "not MNIST" in section.text[0]
