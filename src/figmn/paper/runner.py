@@ -67,13 +67,11 @@ def run(
     records = {} if fresh else _kept(experiment.name, units, store)
     advance(experiment.name, len(records), len(units))
     missing = [unit for unit in units if unit.name not in records]
-    if missing:
-        used = Cores(min(cores.workers, len(missing)), 1)
-        if not experiment.parallel:
-            used = Cores(1, cores.threads)
-        with _pool(used, apart=experiment.apart) as pool:
+    # A pool for each unit, where they are to be apart, is an end of the process for each.
+    for group in [[unit] for unit in missing] if experiment.apart else [missing]:
+        with _pool(_shared(cores, experiment, len(group))) as pool:
             waiting = {
-                pool.submit(_timed, experiment.measure, unit.settings): unit for unit in missing
+                pool.submit(_timed, experiment.measure, unit.settings): unit for unit in group
             }
             for future in as_completed(waiting):
                 unit, record = waiting[future], future.result()
@@ -89,6 +87,13 @@ def _kept(name: str, units: Sequence[Unit], store: Store) -> dict[str, Record]:
     return {name: record for name, record in found.items() if record is not None}
 
 
+def _shared(cores: Cores, experiment: Experiment, n_units: int) -> Cores:
+    """Cores for units side by side, of one thread each, or for one at a time."""
+    if experiment.parallel:
+        return Cores(max(1, min(cores.workers, n_units)), 1)
+    return Cores(1, cores.threads)
+
+
 def _timed(measure: Callable[..., Result], settings: Settings) -> Record:
     start = time.perf_counter()
     result = measure(**settings)
@@ -96,7 +101,7 @@ def _timed(measure: Callable[..., Result], settings: Settings) -> Record:
 
 
 @contextmanager
-def _pool(cores: Cores, apart: bool) -> Iterator[ProcessPoolExecutor]:
+def _pool(cores: Cores) -> Iterator[ProcessPoolExecutor]:
     """Worker processes, which do not outlive an error or an interruption."""
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
@@ -105,7 +110,6 @@ def _pool(cores: Cores, apart: bool) -> Iterator[ProcessPoolExecutor]:
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start_worker,
         initargs=(cores.threads,),
-        max_tasks_per_child=1 if apart else None,
     )
     try:
         yield pool
