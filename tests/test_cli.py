@@ -67,7 +67,7 @@ def test_a_run_that_is_interrupted_and_taken_up(call, tmp_path, monkeypatch):
     page = (tmp_path / "output" / "report.html").read_text(encoding="utf-8")
     text = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
     for report in (page, text):
-        assert "figmn paper --quick --seed 0" in report
+        assert "figmn paper --quick --seed 0 --threads 1" in report
         assert "41.00" in report
 
 

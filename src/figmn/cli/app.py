@@ -138,16 +138,18 @@ def _report(
         sections.append(experiment.present(plan, outcome.results))
         durations[experiment.name] = outcome.seconds
         screen.show_section(sections[-1])
-    report = Report(plan, tuple(sections), around, _command(chosen, plan), durations)
+    command = _command(chosen, plan, cores.threads)
+    report = Report(plan, tuple(sections), around, command, durations)
     screen.show_table(report.checks_table)
     return report
 
 
-def _command(chosen: list[Experiment], plan: Plan) -> str:
+def _command(chosen: list[Experiment], plan: Plan, threads: int) -> str:
     """The command that makes the same report."""
     names = [e.name for e in chosen] if len(chosen) < len(registry.EXPERIMENTS) else []
     extent = "--full" if plan.full else "--quick"
-    return " ".join(["figmn paper", *names, extent, f"--seed {plan.seed}"])
+    options = (f"--seed {plan.seed}", f"--threads {threads}")
+    return " ".join(["figmn paper", *names, extent, *options])
 
 
 def _write(report: Report, output: Path, markdown: Path | None, screen: Screen) -> None:

@@ -75,7 +75,7 @@ class Report:
             ("time of the work", f"{took}; in all {seconds(sum(self.durations.values()))}"),
         ]
         return Table(
-            "Where the figures come from",
+            "Command, seed, machine, versions, durations",
             ("what", "which"),
             rows,
             ("Times of pieces of work are added up, also where several ran side by side.",),
