@@ -32,7 +32,7 @@ _NINETY_PER_CENT: Final = 1.6448536269514722  # deviations to each side of a Gau
 
 def units(plan: Plan) -> list[Unit]:
     """The picture, a unit for each data set, and one for regression."""
-    n_rows = None if plan.full else 300
+    n_rows = None if plan.full else 150
     return [
         Unit("growth", {"task": "growth", "seed": plan.seed}),
         *(Unit(name, {"task": name, "seed": plan.seed, "n_rows": n_rows}) for name in NAMES),
