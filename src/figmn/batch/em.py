@@ -152,12 +152,14 @@ def maximised(batch: Batch, shares: Array, prior: float) -> Parameters:
 
 
 def converged(
-    batch: Batch, shares: Array, prior: float, *, tolerance: float = 1e-3, rounds: int = 100
+    batch: Batch, shares: Array, prior: float, *, tolerance: float = 2.5e-4, rounds: int = 100
 ) -> Parameters:
-    """Rounds of EM from given shares, until the mean log density gains less than tolerated.
+    """Rounds of EM from given shares, until the log density gains less than tolerated.
 
-    Components that come to explain less than one row are left out.
+    The tolerance is in nats a row and column. Components that come to explain less
+    than one row are left out.
     """
+    tolerance *= batch.rows.shape[1]
     before = -np.inf
     parameters = maximised(batch, shares, prior)
     for _ in range(rounds):

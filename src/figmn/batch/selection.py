@@ -72,7 +72,7 @@ def fitted(
     choice = _best(choices, 1.0 if final else 0.5)
     parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
     for _ in range(choice.steps):
-        parameters = _stepped(batch, parameters, choice.prior, most, tolerance=1e-3)
+        parameters = _stepped(batch, parameters, choice.prior, most, tolerance=2.5e-4)
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
     return parameters
@@ -106,7 +106,7 @@ def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int) -> list[
         if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break
         models = [
-            _stepped(known, model, prior, most, tolerance=2e-3)
+            _stepped(known, model, prior, most, tolerance=5e-4)
             for (known, _), model in zip(folds, models, strict=True)
         ]
     return choices
