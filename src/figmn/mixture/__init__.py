@@ -3,10 +3,12 @@
 ====================  =======================================================
 ``mixture``           :class:`Mixture`: learn, density, condition, sample ...
 ``choices``           the settings, checked once
+``beginning``         the first rows: held back, then learnt or fitted
+``start``             what a mixture without settings starts from
 ``conditional``       :class:`Conditional`: what known values say of others
 ``packing``           everything learnt as named arrays for a file
 ``tail``              how strange a row is
-``warmup``            rows held back until they have shown their scale
+``warmup``            rows held back at first
 ``validation``        input checks with a cause and a remedy
 ====================  =======================================================
 """
