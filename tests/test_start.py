@@ -13,7 +13,7 @@ from figmn.components import factors, state
 from figmn.components.plain import PlainComponents
 from helpers import assert_sound, clusters
 
-pytestmark = pytest.mark.usefixtures("held")
+held_either_way = pytest.mark.usefixtures("held")
 
 
 def standard(rows):
@@ -137,6 +137,7 @@ def test_an_outlier_is_improbable_but_not_impossible():
 # -- In the mixture ----------------------------------------------------------
 
 
+@held_either_way
 @pytest.mark.parametrize("sizes", [[1] * 60 + [540], [599, 1], [100, 500]])
 def test_chunks_make_no_difference_in_the_warm_up(sizes):
     rows = skewed(600)
@@ -170,6 +171,7 @@ def test_partial_fit_is_nearly_as_good_as_fit_in_the_warm_up():
     )
 
 
+@held_either_way
 def test_the_stream_refines_what_the_start_has_found():
     rows, others = skewed(12_000), skewed(3000, seed=1)
     start = Mixture(3, warmup=500).learn(rows[:500])
@@ -179,6 +181,7 @@ def test_the_stream_refines_what_the_start_has_found():
     assert after.masses.sum() == pytest.approx(12_000)
 
 
+@held_either_way
 def test_a_new_cluster_after_the_start_gets_a_component():
     rng = np.random.default_rng(0)
     mixture = Mixture(2, warmup=200).learn(rng.normal(size=(300, 2)))
@@ -205,6 +208,7 @@ def test_weights_are_proportions():
     assert nearly.weights @ nearly.means[:, 0] > 1.0
 
 
+@held_either_way
 def test_old_rows_count_less_with_a_half_life():
     rng = np.random.default_rng(0)
     rows = np.vstack([rng.normal(size=(200, 1)), rng.normal(size=(200, 1)) + 8.0])
@@ -212,6 +216,7 @@ def test_old_rows_count_less_with_a_half_life():
     assert mixture.weights @ mixture.means[:, 0] == pytest.approx(8.0, abs=0.7)
 
 
+@held_either_way
 def test_files_keep_the_warm_up_and_what_came_of_it(tmp_path):
     rows = skewed(300)
     for count in (50, 150, 300):
