@@ -135,6 +135,20 @@ class Components(ABC):
     def from_arrays(cls, arrays: dict[str, AnyArray]) -> Self:
         """Inverse of :meth:`arrays`; raises ValueError on what learning cannot have made."""
 
+    def sampled(
+        self, n_samples: int, random: np.random.Generator | np.random.RandomState
+    ) -> tuple[Array, Index]:
+        """Rows drawn from the mixture, and the component of each, by which they are grouped."""
+        counts = random.multinomial(n_samples, self.weights)
+        rows = random.standard_normal((n_samples, self.n_features))
+        ends = np.cumsum(counts)
+        for k in np.flatnonzero(counts):
+            here = slice(ends[k] - counts[k], ends[k])
+            whitener, variances = (part[np.newaxis] for part in self.factor(int(k)))
+            root = factors.covariance_roots(whitener, variances)[0]
+            rows[here] = self.means[k] + rows[here] @ root.T
+        return rows, np.repeat(np.arange(self.n_components), counts)
+
     def total_scale(self) -> Array:
         """Standard deviations of the whole mixture's variables, of shape (D,)."""
         apart = self.means - self.weights @ self.means

@@ -457,7 +457,7 @@ class Mixture:
         -------
         Conditional
         """
-        known_index, wanted_index = self._split(known, wanted)
+        known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         rows = validation.as_rows(X, len(known_index))
         return predict_by_pattern(
             rows, lambda known: self._regression(known_index[known], wanted_index)
@@ -480,7 +480,7 @@ class Mixture:
             Over the wanted variables, in their order. Components without any
             weight are left out.
         """
-        known_index, wanted_index = self._split(known, wanted)
+        known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         row = validation.as_row(x, len(known_index))
         present = ~np.isnan(row[0])
         regression = self._regression(known_index[present], wanted_index)
@@ -517,20 +517,10 @@ class Mixture:
             Where each row came from; rows are grouped by it.
         """
         n_samples = validation.check_count(n_samples, "n_samples", 1)
-        held = self._ready
         random = random_state
         if not isinstance(random, np.random.Generator | np.random.RandomState):
             random = np.random.default_rng(random)
-        counts = random.multinomial(n_samples, self.weights)
-        rows = random.standard_normal((n_samples, self.n_features))
-        ends = np.cumsum(counts)
-        for k in np.flatnonzero(counts):
-            here = slice(ends[k] - counts[k], ends[k])
-            whitener, variances = (part[np.newaxis] for part in held.factor(int(k)))
-            rows[here] = (
-                held.means[k] + rows[here] @ factors.covariance_roots(whitener, variances)[0].T
-            )
-        return rows, np.repeat(np.arange(self.n_components), counts)
+        return self._ready.sampled(n_samples, random)
 
     # -- Keeping -------------------------------------------------------------
 
@@ -613,18 +603,6 @@ class Mixture:
 
     def _log_joint(self, X: ArrayLike) -> Array:
         return self._ready.log_joint(validation.as_rows(X, self.n_features))
-
-    def _split(self, known: Variables, wanted: Variables | None) -> tuple[Index, Index]:
-        known_index = validation.as_index(known, self.n_features, "known")
-        if wanted is None:
-            wanted_index = np.setdiff1d(np.arange(self.n_features), known_index)
-        else:
-            wanted_index = validation.as_index(wanted, self.n_features, "wanted")
-        if len(wanted_index) == 0:
-            raise ValueError("nothing is wanted: name at least one column in wanted.")
-        if np.intersect1d(known_index, wanted_index).size:
-            raise ValueError("a column cannot be both known and wanted.")
-        return known_index, wanted_index
 
     def _regression(self, known: Index, wanted: Index) -> Regression:
         """How wanted follow from known: computed once for each state and pair of sets."""

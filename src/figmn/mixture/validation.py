@@ -144,6 +144,20 @@ def check_range(values: Array, name: str) -> None:
     )
 
 
+def as_split(known: Any, wanted: Any, n_features: int) -> tuple[Index, Index]:
+    """Known and wanted columns: some of each, apart; wanted are all others if None."""
+    known_index = as_index(known, n_features, "known")
+    if wanted is None:
+        wanted_index = np.setdiff1d(np.arange(n_features), known_index)
+    else:
+        wanted_index = as_index(wanted, n_features, "wanted")
+    if len(wanted_index) == 0:
+        raise ValueError("nothing is wanted: name at least one column in wanted.")
+    if np.intersect1d(known_index, wanted_index).size:
+        raise ValueError("a column cannot be both known and wanted.")
+    return known_index, wanted_index
+
+
 def check_number(
     value: Any, name: str, low: float, high: float, *, open_low: bool = False
 ) -> float:
