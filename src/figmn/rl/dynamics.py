@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from figmn._typing import Array, Index
 from figmn.mixture import Mixture
 from figmn.rl.memory import Transitions
 from figmn.rl.regression import FrozenRegression
 
+_ACTION: Final = 0.3  # weight of the action's columns against the state's, in distances
+_NEIGHBOURS: Final = 8
+_HIT: Final = 1e-3  # distance below which a step is taken to be the same
+
 
 class MixtureDynamics:
-    """Mixture over [state, action, change of state, reward], all in units of their spread.
+    r"""Mixture over [state, action, change of state, reward], all in units of their spread.
 
     The action is one-hot without its last column, which follows from the others. Changes
     and rewards are learnt with a little noise: a component then stays wide enough to
     take up rows of which it is right but for that noise, and rows that a linear
     regression fits worse start another one.
+
+    The mixture has the trend. What it left unexplained at the nearest remembered steps is
+    added, each weighted by its inverse squared distance :math:`w` (in standard
+    deviations), over a total of :math:`1 + \sum w`: near a step that was really taken
+    the model says what really followed, and far from all it is the mixture's own.
 
     Parameters
     ----------
@@ -28,6 +38,14 @@ class MixtureDynamics:
     noise : float
         In units of the columns' spread.
     """
+
+    _arrays = ("change_center", "change_spread", "steps", "residuals")
+    """What a file keeps beside the mixture."""
+
+    change_center: Array
+    change_spread: Array
+    steps: Array
+    residuals: Array
 
     def __init__(self, n_actions: int, *, delta: float, beta: float, noise: float) -> None:
         self.n_actions = n_actions
@@ -47,15 +65,32 @@ class MixtureDynamics:
         # of a region sees all of it.
         self.mixture = Mixture(rows.shape[1], delta=self.delta, beta=self.beta, scale=1.0)
         self.mixture.learn(rows[random.permutation(len(rows))])
+        self.steps = inputs
         self._freeze()
+        self.residuals = changes - self._trend(inputs)
 
     def _freeze(self) -> None:
         n_outputs = len(self.change_center)
         self._regression = FrozenRegression.of(self.mixture, self.mixture.n_features - n_outputs)
+        self._neighbours = KDTree(self.steps)
 
     def _inputs(self, states: Array, actions: Index) -> Array:
-        one_hot = (actions[:, np.newaxis] == np.arange(self.n_actions - 1)).astype(np.float64)
-        return np.column_stack([states, one_hot])
+        one_hot = actions[:, np.newaxis] == np.arange(self.n_actions - 1)
+        return np.column_stack([states, _ACTION * one_hot])
+
+    def _trend(self, inputs: Array) -> Array:
+        """What the mixture predicts of changes and rewards, of shape (N, D + 1)."""
+        trend: Array = self._regression.predict(inputs).mean
+        return trend * self.change_spread + self.change_center
+
+    def _unexplained(self, inputs: Array) -> Array:
+        """What the mixture left unexplained near by, of shape (N, D + 1)."""
+        count = min(_NEIGHBOURS, len(self.steps))
+        distances, nearest = self._neighbours.query(inputs, k=np.arange(1, count + 1))
+        weights = 1.0 / (distances + _HIT) ** 2
+        weights /= 1.0 + weights.sum(axis=1, keepdims=True)
+        unexplained: Array = np.einsum("nk,nkm->nm", weights, self.residuals[nearest])
+        return unexplained
 
     def predict(self, states: Array, actions: Index) -> tuple[Array, Array]:
         """States and rewards after actions.
@@ -70,22 +105,24 @@ class MixtureDynamics:
         after : array of shape (N, D)
         rewards : array of shape (N,)
         """
-        standard = self._regression.predict(self._inputs(states, actions)).mean
-        changes = standard * self.change_spread + self.change_center
+        inputs = self._inputs(states, actions)
+        changes = self._trend(inputs) + self._unexplained(inputs)
         return states + changes[:, :-1], changes[:, -1]
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What was learnt, as plain values and arrays."""
         settings, arrays = self.mixture._pack()
         arrays = {f"mixture.{name}": array for name, array in arrays.items()}
-        arrays |= {"change_center": self.change_center, "change_spread": self.change_spread}
-        return settings, arrays
+        return settings, arrays | {name: getattr(self, name) for name in self._arrays}
 
     def unpack(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Inverse of :meth:`pack`."""
-        own = {n.removeprefix("mixture."): a for n, a in arrays.items() if n.startswith("mixture.")}
+        own = {
+            n.removeprefix("mixture."): a for n, a in arrays.items() if n.startswith("mixture.")
+        }
         self.mixture = Mixture._unpack(settings, own)
-        self.change_center, self.change_spread = arrays["change_center"], arrays["change_spread"]
+        for name in self._arrays:
+            setattr(self, name, arrays[name])
         self._freeze()
 
 

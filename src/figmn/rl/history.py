@@ -74,7 +74,10 @@ class History:
         episodes = np.arange(1, len(self) + 1)
         (points,) = axes.plot(episodes, self.returns, ".", alpha=0.3, markersize=4)
         axes.plot(
-            episodes[window - 1 :], self.window_means(window), color=points.get_color(), label=label
+            episodes[window - 1 :],
+            self.window_means(window),
+            color=points.get_color(),
+            label=label,
         )
         axes.set_xlabel("episode")
         axes.set_ylabel("return")

@@ -150,7 +150,8 @@ class Memory:
         if "memory.lengths" not in arrays:
             return
         lengths, ended, states, actions, rewards = (
-            arrays[f"memory.{name}"] for name in ("lengths", "ended", "states", "actions", "rewards")
+            arrays[f"memory.{name}"]
+            for name in ("lengths", "ended", "states", "actions", "rewards")
         )
         steps = int(lengths.sum())
         fits = (

@@ -7,10 +7,9 @@ from typing import Final, Protocol
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.rl.spline import Spline
+from figmn.rl.spline import Spline, distance_basis
 
 _SMOOTHING: Final = 1e-3
 _IMPROVEMENTS: Final = 60  # at most; some fifteen are usual
@@ -66,9 +65,12 @@ class Plan:
         States with values, of which most were visited and some imagined.
     terminal : bool array of shape (P,)
         Their values are zero, and a state whose nearest point is terminal is itself.
-    known : array of shape (V, D) or None
-        While exploring: the visited states. What is worth something then is not
-        reward but distance from them.
+    visited : array of shape (V, D)
+    exploring : bool
+        Whether the distance of arrivals from all visited states is sought, instead of rewards.
+    caution : float
+        Otherwise, what it costs to pass through a state for each unit of that distance,
+        since the model may be wrong there.
     coefficients : array of shape (P + 1,)
     lowest, highest : float
         Range of the points' values, which no interpolated value leaves.
@@ -80,13 +82,15 @@ class Plan:
     discount: float
     points: Array
     terminal: AnyArray
-    known: Array | None = None
+    visited: Array
+    exploring: bool = False
+    caution: float = 0.0
     coefficients: Array | None = None
     lowest: float = 0.0
     highest: float = 0.0
 
     def __post_init__(self) -> None:
-        self._known_tree = None if self.known is None else KDTree(self.known)
+        self._visited_tree = KDTree(self.visited)
 
     def look_ahead(self, states: Array) -> Lookahead:
         """Follow every action from states of shape (N, D) for as long as it may be held."""
@@ -99,18 +103,25 @@ class Plan:
             arrivals[:, :, step] = current.reshape(n, self.n_actions, -1)
             step_rewards[:, :, step] = rewards.reshape(n, self.n_actions)
         flat = arrivals.reshape(-1, states.shape[1])
-        basis = np.ones((len(flat), len(self.points) + 1))
-        np.negative(cdist(flat, self.points), out=basis[:, :-1])
+        basis = distance_basis(flat, self.points)
         ended = self.terminal[basis[:, :-1].argmax(axis=1)].reshape(shape)
-        over_before = np.zeros(shape, dtype=bool)
-        over_before[:, :, 1:] = np.logical_or.accumulate(ended, axis=2)[:, :, :-1]
+        novelty = self._visited_tree.query(flat)[0].reshape(shape)
+        return Lookahead(arrivals, *self._objective(step_rewards, ended, novelty), basis)
+
+    def _objective(self, rewards: Array, ended: AnyArray, novelty: Array) -> tuple[Array, Array]:
+        """What is sought on the way to each arrival, and the discounts of what comes after it.
+
+        All arrays are of shape (N, A, H).
+        """
         powers = self.discount ** np.arange(self.hold + 1)
-        rewards = np.cumsum(np.where(over_before, 0.0, powers[:-1] * step_rewards), axis=2)
-        discounts = np.where(over_before | ended, 0.0, powers[1:])
-        if self._known_tree is not None:
-            rewards = self._known_tree.query(flat)[0].reshape(shape)
-            discounts = discounts * _CURIOSITY ** np.arange(1, self.hold + 1)
-        return Lookahead(arrivals, rewards, discounts, basis)
+        over = np.logical_or.accumulate(ended, axis=2)
+        discounts = np.where(over, 0.0, powers[1:])
+        if self.exploring:
+            return novelty, discounts * _CURIOSITY ** np.arange(1, self.hold + 1)
+        over_before = np.zeros_like(over)
+        over_before[:, :, 1:] = over[:, :, :-1]
+        gains = powers[:-1] * (rewards - self.caution * novelty)
+        return np.cumsum(np.where(over_before, 0.0, gains), axis=2), discounts
 
     def action_values(self, states: Array) -> Array:
         """Values of the actions in states of shape (N, D), of shape (N, A)."""

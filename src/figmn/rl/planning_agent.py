@@ -18,6 +18,8 @@ from figmn.rl.planning import Plan
 _FIRST_PLAN: Final = 50  # steps after which to plan for the first time, in mid-episode
 _GROWTH: Final = 1.25  # plan again when there are so many times as many steps
 _EAGER: Final = 10  # episodes after each of which to plan
+_LOSS: Final = 0.2  # share of the values' range by which a plan is found to be too hopeful,
+_GROWTH_ON_LOSS: Final = 1.02  # which calls for a new one sooner
 _CLOSEST: Final = 0.02  # least distance between points, in standard deviations
 _FARTHEST: Final = 0.15  # beyond this, rather leave out old states than spread them more
 
@@ -33,7 +35,7 @@ class PlanningAgent(Agent):
     ----------
     discount : float or None, default=None
         With None it follows from the environment's time limit T: 1 - 1 / T.
-    points : int, default=800
+    points : int, default=600
         States to plan on. Time grows with the square.
     hold : int, default=4
         Most steps that one action is held in a plan.
@@ -44,6 +46,9 @@ class PlanningAgent(Agent):
     noise : float, default=0.01
         Noise added to what the mixture learns to predict, in units of its spread: finer
         differences are not worth a component.
+    caution : float, default=1.0
+        What it costs a plan to pass through a state unlike any visited: mean absolute
+        rewards for each standard deviation of distance from the nearest one.
     seed : int or None, default=None
         The same seed gives the same agent; it seeds the environment too.
 
@@ -58,19 +63,20 @@ class PlanningAgent(Agent):
     """
 
     _parameters: ClassVar[tuple[str, ...]] = (
-        "discount", "points", "hold", "memory", "delta", "beta", "noise", "seed",
+        "discount", "points", "hold", "memory", "delta", "beta", "noise", "caution", "seed",
     )  # fmt: skip
 
     def __init__(
         self,
         *,
         discount: float | None = None,
-        points: int = 800,
+        points: int = 600,
         hold: int = 4,
         memory: int = 20_000,
         delta: float = 0.5,
         beta: float = 0.1,
         noise: float = 0.01,
+        caution: float = 1.0,
         seed: int | None = None,
     ) -> None:
         super().__init__(discount=discount, seed=seed)
@@ -79,6 +85,7 @@ class PlanningAgent(Agent):
         self.memory = check_count(memory, "memory", 1)
         self.delta = check_number(delta, "delta", 0.0, 1e6, open_low=True)
         self.beta = check_number(beta, "beta", 0.0, 1.0)
+        self.caution = check_number(caution, "caution", 0.0, 1e6)
         self.noise = check_number(noise, "noise", 0.0, 1.0)
 
     def values(self, observations: Any) -> Array:
@@ -95,20 +102,29 @@ class PlanningAgent(Agent):
         self._plan: Plan | None = None
         self._planned_at = 0
         self._steps_taken = 0
+        self._gain = 0.0
+        self._last_state: Array | None = None
+        self._last_values = np.zeros(task.n_actions)
 
     def _make_dynamics(self, n_actions: int) -> Any:
         """The model; here, so that it can be replaced by something else."""
         return MixtureDynamics(n_actions, delta=self.delta, beta=self.beta, noise=self.noise)
 
     def _best_action(self, state: Array) -> int:
-        if self._plan is None:
-            return 0
-        return int(np.argmax(self._plan.action_values(self._standard(state[np.newaxis]))[0]))
+        return 0 if self._plan is None else int(np.argmax(self._action_values(state)))
 
     def _exploring_action(self, state: Array) -> int:
         if self._plan is None:
             return int(self._random.integers(self._begun().n_actions))
-        return self._best_action(state)
+        return int(np.argmax(self._action_values(state)))
+
+    def _action_values(self, state: Array) -> Array:
+        """Values of the actions in one state, of shape (A,); remembered for the next step."""
+        if state is not self._last_state:
+            plan = self._required_plan()
+            self._last_values = plan.action_values(self._standard(state[np.newaxis]))[0]
+            self._last_state = state
+        return self._last_values
 
     def _standard(self, states: Array) -> Array:
         standard: Array = (states - self._center) / self._spread
@@ -123,12 +139,25 @@ class PlanningAgent(Agent):
 
     def _start(self, state: Array) -> None:
         self._memory.start(state)
+        self._gain = 0.0
 
     def _step(self, state: Array, action: int, reward: float, after: Array, ended: bool) -> None:
         self._memory.step(action, reward, after, ended)
         self._steps_taken += 1
-        if not ended and self._steps_taken >= max(_FIRST_PLAN, _GROWTH * self._planned_at):
+        if ended:
+            return
+        needed = _GROWTH_ON_LOSS if self._is_disappointing(state, reward, after) else _GROWTH
+        if self._steps_taken >= max(_FIRST_PLAN, needed * self._planned_at):
             self._make_plan()
+
+    def _is_disappointing(self, state: Array, reward: float, after: Array) -> bool:
+        """Whether steps since the last plan have brought much less than it promised."""
+        plan = self._plan
+        if plan is None or plan.exploring:
+            return False
+        promised = self._action_values(state).max()
+        self._gain += reward + self._discount * self._action_values(after).max() - promised
+        return self._gain < -_LOSS * (plan.highest - plan.lowest)
 
     def _finish(self) -> None:
         self._memory.finish()
@@ -161,7 +190,9 @@ class PlanningAgent(Agent):
                 self._discount,
                 points,
                 terminal,
-                known=visited if exploring else None,
+                visited,
+                exploring,
+                caution=self.caution * float(np.abs(steps.rewards).mean()),
             )
 
         kept = _spread_out(visited, 0, _CLOSEST, self.points // 2)
@@ -173,6 +204,7 @@ class PlanningAgent(Agent):
         self._plan = plan_on(both, terminal)
         self._plan.solve()
         self._planned_at = self._steps_taken
+        self._gain, self._last_state = 0.0, None
 
     def _visited(self, steps: Transitions) -> tuple[Array, AnyArray]:
         """States seen, the terminal ones first, then the latest, and which are terminal."""
@@ -198,12 +230,13 @@ class PlanningAgent(Agent):
             "spread": self._spread,
             "points": plan.points,
             "terminal": plan.terminal,
+            "visited": plan.visited,
             "coefficients": plan.coefficients,
         }
-        if plan.known is not None:
-            arrays["known"] = plan.known
         return {
             "mixture": settings,
+            "exploring": plan.exploring,
+            "caution": plan.caution,
             "lowest": plan.lowest,
             "highest": plan.highest,
             "steps_taken": self._steps_taken,
@@ -223,7 +256,9 @@ class PlanningAgent(Agent):
             self._discount,
             arrays["points"],
             arrays["terminal"],
-            arrays.get("known"),
+            arrays["visited"],
+            bool(settings["exploring"]),
+            float(settings["caution"]),
             arrays["coefficients"],
             float(settings["lowest"]),
             float(settings["highest"]),

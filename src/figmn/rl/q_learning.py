@@ -44,9 +44,7 @@ class MixtureValues:
     ) -> None:
         self.optimistic = optimistic
         self.n_variables = n_variables
-        self.mixtures = [
-            Mixture(n_variables + 1, scale=1.0, **settings) for _ in range(n_actions)
-        ]
+        self.mixtures = [Mixture(n_variables + 1, scale=1.0, **settings) for _ in range(n_actions)]
         self._frozen: list[FrozenRegression | None] = [None] * n_actions
         self._doubt = doubt * (2.0 * np.pi) ** (-n_variables / 2.0)
 

@@ -8,6 +8,16 @@ from scipy.spatial.distance import cdist
 from figmn._typing import Array
 
 
+def distance_basis(queries: Array, points: Array) -> Array:
+    """Negative distances of queries (Q, D) from points (N, D), and a column of ones: (Q, N + 1).
+
+    Its product with a spline's coefficients is the spline's values at the queries.
+    """
+    basis = np.ones((len(queries), len(points) + 1))
+    np.negative(cdist(queries, points), out=basis[:, :-1])
+    return basis
+
+
 class Spline:
     r"""The spline :math:`v(x) = c_0 - \sum_i c_i |x - x_i|` through values at points.
 
@@ -25,26 +35,20 @@ class Spline:
     Examples
     --------
     >>> import numpy as np
-    >>> from figmn.rl.spline import Spline
-    >>> spline = Spline(np.array([[0.0], [1.0], [3.0]]), smoothing=1e-9)
-    >>> coefficients = spline.coefficients(np.array([0.0, 2.0, 4.0]))
-    >>> np.round(spline.basis(np.array([[0.5], [2.0]])) @ coefficients, 6)
+    >>> from figmn.rl.spline import Spline, distance_basis
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> coefficients = Spline(points, smoothing=1e-9).coefficients(np.array([0.0, 2.0, 4.0]))
+    >>> np.round(distance_basis(np.array([[0.5], [2.0]]), points) @ coefficients, 6)
     array([1., 3.])
     """
 
     def __init__(self, points: Array, smoothing: float) -> None:
-        self.points = points
         n = len(points)
         system = np.ones((n + 1, n + 1))
-        system[:n, :n] = smoothing * np.eye(n) - cdist(points, points)
+        system[:n] = distance_basis(points, points)
+        system[:n, :n] += smoothing * np.eye(n)
         system[n, n] = 0.0
         self._inverse = np.linalg.inv(system)[:, :n]
-
-    def basis(self, queries: Array) -> Array:
-        """Matrix of shape (Q, N + 1) whose product with coefficients is the values there."""
-        basis = np.ones((len(queries), len(self.points) + 1))
-        np.negative(cdist(queries, self.points), out=basis[:, :-1])
-        return basis
 
     def coefficients(self, values: Array) -> Array:
         """Coefficients of shape (N + 1,) of the spline through values of shape (N,)."""
