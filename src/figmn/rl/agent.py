@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Agent(ABC):
     happens at a step and at the end of an episode.
     """
 
-    _parameters: tuple[str, ...] = ("discount", "seed")
+    _parameters: ClassVar[tuple[str, ...]] = ("discount", "seed")
     """Names of the constructor's parameters, which are kept in files."""
 
     def __init__(self, *, discount: float | None, seed: int | None) -> None:

@@ -242,12 +242,13 @@ class QLearningAgent(Agent):
 
     def _pack_learnt(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays = {**self._memory.arrays(), "center": self._center, "spread": self._spread}
-        settings = {"unit": self._unit, "optimistic": self._values.optimistic, "mixtures": []}
+        mixtures = []
         for number, mixture in enumerate(self._values.mixtures):
             mixture_settings, mixture_arrays = mixture._pack()
-            settings["mixtures"].append(mixture_settings)
+            mixtures.append(mixture_settings)
             arrays |= {f"{number}.{name}": array for name, array in mixture_arrays.items()}
-        return settings, arrays
+        optimistic = self._values.optimistic
+        return {"unit": self._unit, "optimistic": optimistic, "mixtures": mixtures}, arrays
 
     def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         task = self._begun()
