@@ -65,14 +65,17 @@ class MixtureDynamics:
         # of a region sees all of it.
         self.mixture = Mixture(rows.shape[1], delta=self.delta, beta=self.beta, scale=1.0)
         self.mixture.learn(rows[random.permutation(len(rows))])
-        self.steps = inputs
         self._freeze()
+        self._remember(inputs)
         self.residuals = changes - self._trend(inputs)
 
     def _freeze(self) -> None:
         n_outputs = len(self.change_center)
         self._regression = FrozenRegression.of(self.mixture, self.mixture.n_features - n_outputs)
-        self._neighbours = KDTree(self.steps)
+
+    def _remember(self, inputs: Array) -> None:
+        self.steps = inputs
+        self._tree = KDTree(inputs)
 
     def _inputs(self, states: Array, actions: Index) -> Array:
         one_hot = actions[:, np.newaxis] == np.arange(self.n_actions - 1)
@@ -85,12 +88,16 @@ class MixtureDynamics:
 
     def _unexplained(self, inputs: Array) -> Array:
         """What the mixture left unexplained near by, of shape (N, D + 1)."""
-        count = min(_NEIGHBOURS, len(self.steps))
-        distances, nearest = self._neighbours.query(inputs, k=np.arange(1, count + 1))
-        weights = 1.0 / (distances + _HIT) ** 2
+        weights, nearest = self._neighbour_weights(inputs)
         weights /= 1.0 + weights.sum(axis=1, keepdims=True)
         unexplained: Array = np.einsum("nk,nkm->nm", weights, self.residuals[nearest])
         return unexplained
+
+    def _neighbour_weights(self, inputs: Array) -> tuple[Array, Index]:
+        """Inverse squared distances of the nearest steps, and which these are: (N, k) each."""
+        count = min(_NEIGHBOURS, len(self.steps))
+        distances, nearest = self._tree.query(inputs, k=np.arange(1, count + 1))
+        return 1.0 / (distances + _HIT) ** 2, nearest
 
     def predict(self, states: Array, actions: Index) -> tuple[Array, Array]:
         """States and rewards after actions.
@@ -124,6 +131,7 @@ class MixtureDynamics:
         for name in self._arrays:
             setattr(self, name, arrays[name])
         self._freeze()
+        self._remember(self.steps)
 
 
 def spread_of(columns: Array) -> Array:
