@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit fuzz format bench engine numerics clean
+.PHONY: help demo test lint types unit fuzz format bench engine numerics rl clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ engine: $(VENV)/bench $(VENV)/kernels ## Many dimensions, beside BLAS-2, EM and 
 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)
+
+rl: $(VENV)/bench $(VENV)/kernels ## Episodes to solve the paper's control tasks (hours; finished runs are kept)
+	$(BIN)/python benchmarks/rl.py $(ARGS)
 
 clean: ## Remove the environment and everything made
 	rm -rf $(VENV) output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -16,16 +16,18 @@ class NearestDynamics(MixtureDynamics):
 
     def fit(self, steps: Transitions, random: np.random.Generator) -> None:
         """Remember all transitions."""
-        self._remember(self._inputs(steps.before, steps.actions))
-        self.residuals = np.column_stack([steps.after - steps.before, steps.rewards])
+        self._remember(steps, np.column_stack([steps.after - steps.before, steps.rewards]))
 
     def predict(self, states: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weighted mean of what followed the nearest steps."""
-        inputs = self._inputs(states, actions)
-        weights, nearest = self._neighbour_weights(inputs)
+        weights, nearest = self._neighbours(states, actions)
         weights /= weights.sum(axis=1, keepdims=True)
         changes = np.einsum("nk,nkm->nm", weights, self.residuals[nearest])
         return states + changes[:, :-1], changes[:, -1]
+
+    def _with_action(self, states: np.ndarray, actions: np.ndarray, size: float) -> np.ndarray:
+        # With no mixture to tell what an action does, only the same action will do.
+        return super()._with_action(states, actions, 10.0)
 
 
 class NearestPlanningAgent(PlanningAgent):

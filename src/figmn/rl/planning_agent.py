@@ -25,7 +25,10 @@ _FARTHEST: Final = 0.15  # beyond this, rather leave out old states than spread 
 
 
 class PlanningAgent(Agent):
-    """Model-based agent: a mixture over [state, action, change, reward], and planning on it.
+    """Model-based agent: learns how its environment works, and plans on it.
+
+    The model is :class:`figmn.rl.dynamics.MixtureDynamics`, mixtures over [state, action,
+    change of state, reward], and the planner :class:`figmn.rl.planning.Plan`.
 
     As long as nothing distinguishes one outcome from another (all rewards are alike and
     no episode has ended but by its time limit), the agent plans to reach states unlike
@@ -234,7 +237,7 @@ class PlanningAgent(Agent):
             "coefficients": plan.coefficients,
         }
         return {
-            "mixture": settings,
+            "dynamics": settings,
             "exploring": plan.exploring,
             "caution": plan.caution,
             "lowest": plan.lowest,
@@ -248,7 +251,7 @@ class PlanningAgent(Agent):
         self._memory.restore(arrays, task.n_variables, task.n_actions)
         self._center, self._spread = arrays["center"], arrays["spread"]
         dynamics = self._make_dynamics(task.n_actions)
-        dynamics.unpack(settings["mixture"], arrays)
+        dynamics.unpack(settings["dynamics"], arrays)
         self._plan = Plan(
             dynamics,
             task.n_actions,
