@@ -15,6 +15,7 @@ from rl_environments import Chain, Grid, value_of_distance
 
 AGENTS = [PlanningAgent, QLearningAgent]
 DISCOUNT = 0.9
+QUICK = {PlanningAgent: {"points": 60}, QLearningAgent: {}}
 
 
 def greedy_path(agent, env):
@@ -82,7 +83,11 @@ def test_a_time_limit_is_not_an_end(agent_class):
 @pytest.mark.parametrize("agent_class", AGENTS)
 def test_a_seed_gives_the_same_agent(agent_class):
     def returns(seed):
-        return agent_class(seed=seed).learn(gymnasium.make("CartPole-v1"), 6).returns
+        return (
+            agent_class(seed=seed, **QUICK[agent_class])
+            .learn(gymnasium.make("CartPole-v1"), 6)
+            .returns
+        )
 
     assert returns(3) == returns(3)
     assert returns(3) != returns(4)
@@ -90,16 +95,16 @@ def test_a_seed_gives_the_same_agent(agent_class):
 
 @pytest.mark.parametrize("agent_class", AGENTS)
 def test_learning_in_parts_is_learning_at_once(agent_class):
+    parts, whole = (agent_class(seed=5, **QUICK[agent_class]) for _ in range(2))
     env = gymnasium.make("CartPole-v1")
-    parts = agent_class(seed=5)
     for episodes in (1, 0, 4):
         parts.learn(env, episodes)
-    assert parts.history == agent_class(seed=5).learn(gymnasium.make("CartPole-v1"), 5)
+    assert parts.history == whole.learn(gymnasium.make("CartPole-v1"), 5)
 
 
 @pytest.mark.parametrize("agent_class", AGENTS)
 def test_a_loaded_agent_goes_on_as_the_saved_one(agent_class, tmp_path):
-    agent = agent_class(seed=2, delta=0.6)
+    agent = agent_class(seed=2, delta=0.6, **QUICK[agent_class])
     agent.learn(gymnasium.make("CartPole-v1"), 4)
     agent.save(tmp_path / "agent")
     loaded = figmn.load(tmp_path / "agent")
