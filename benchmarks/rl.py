@@ -59,7 +59,9 @@ PROBLEMS = {
 }
 
 
-def run(agent_name: str, problem_name: str, seed: int, folder: Path) -> dict[str, Any]:
+def run(
+    agent_name: str, problem_name: str, seed: int, folder: Path, patience: int
+) -> dict[str, Any]:
     """Learn until solved or given up; the result of an earlier run, if there is one."""
     kept = folder / f"{agent_name}-{problem_name}-{seed}.json".replace(" ", "-").replace(",", "")
     if kept.exists():
@@ -76,7 +78,8 @@ def run(agent_name: str, problem_name: str, seed: int, folder: Path) -> dict[str
 
     start = time.perf_counter()
     with threadpool_limits(limits=1):  # the cores go to the seeds
-        history = agent.learn(env, problem.most_episodes, until=is_solved, progress=False)
+        episodes = min(problem.most_episodes, patience)
+    history = agent.learn(env, episodes, until=is_solved, progress=False)
     result = {
         "agent": agent_name,
         "problem": problem_name,
@@ -152,6 +155,9 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(10)))
     parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument(
+        "--patience", type=int, default=1500, help="give up after so many episodes at the latest"
+    )
     parser.add_argument("--folder", type=Path, default=Path("output/rl"))
     parser.add_argument("--figure", type=Path, default=Path("output/learning-curves.png"))
     options = parser.parse_args()
@@ -160,7 +166,7 @@ def main() -> None:
     jobs = [(a, p, s) for a in options.agents for p in options.problems for s in options.seeds]
     results, start = [], time.perf_counter()
     with ProcessPoolExecutor(options.processes) as pool:
-        waiting = [pool.submit(run, *job, options.folder) for job in jobs]
+        waiting = [pool.submit(run, *job, options.folder, options.patience) for job in jobs]
         for job, future in zip(jobs, waiting, strict=True):
             results.append(future.result())
             print(*job, "solved:", results[-1]["solved"], file=sys.stderr, flush=True)
