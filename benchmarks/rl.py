@@ -64,10 +64,12 @@ def run(
 ) -> dict[str, Any]:
     """Learn until solved or given up; the result of an earlier run, if there is one."""
     kept = folder / f"{agent_name}-{problem_name}-{seed}.json".replace(" ", "-").replace(",", "")
+    problem = PROBLEMS[problem_name]
+    episodes = min(problem.most_episodes, patience)
     if kept.exists():
         result: dict[str, Any] = json.loads(kept.read_text())
-        return result
-    problem = PROBLEMS[problem_name]
+        if result["solved"] is not None or len(result["returns"]) >= episodes:
+            return result
     env = gymnasium.make(problem.environment, max_episode_steps=problem.time_limit)
     agent = AGENTS[agent_name](seed=seed)
 
@@ -78,8 +80,7 @@ def run(
 
     start = time.perf_counter()
     with threadpool_limits(limits=1):  # the cores go to the seeds
-        episodes = min(problem.most_episodes, patience)
-    history = agent.learn(env, episodes, until=is_solved, progress=False)
+        history = agent.learn(env, episodes, until=is_solved, progress=False)
     result = {
         "agent": agent_name,
         "problem": problem_name,
