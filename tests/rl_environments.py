@@ -33,6 +33,19 @@ class Chain(gymnasium.Env):
         return np.array([self.place], dtype=np.float32)
 
 
+class Precipice(Chain):
+    """The same chain, from its middle: each step earns one, until either end is reached."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.n_states // 2
+        return self._observation(), {}
+
+    def step(self, action):
+        observation, _, _, cut_off, _ = super().step(action)
+        return observation, 1.0, self.place in (0, self.n_states - 1), cut_off, {}
+
+
 class Grid(gymnasium.Env):
     """A square of side n with walls around it; each step costs one until the far corner."""
 

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 import figmn
 from figmn.rl import History, PlanningAgent, QLearningAgent
-from rl_environments import Chain, Grid, value_of_distance
+from rl_environments import Chain, Grid, Precipice, value_of_distance
 
 AGENTS = [PlanningAgent, QLearningAgent]
 DISCOUNT = 0.9
@@ -66,6 +66,16 @@ def test_learnt_values_on_the_chain_come_near_the_optimal_ones():
     places = np.arange(5)
     best = agent.values(places[:, np.newaxis])[:, 1]
     np.testing.assert_allclose(best, value_of_distance(5 - places, DISCOUNT), atol=0.6)
+
+
+def test_what_ends_an_episode_is_not_forgotten_while_none_does():
+    """On a chain that must not be left, good episodes fill the memory with no end in it."""
+    agent = PlanningAgent(discount=DISCOUNT, points=60, memory=60, seed=1)
+    agent.learn(Precipice(), episodes=12)
+    assert not any(episode.ended for episode in agent._memory.episodes)
+    assert not agent._plan.exploring
+    assert agent._plan.terminal.any()
+    assert len(greedy_path(agent, Precipice())) == Precipice().time_limit + 1
 
 
 @pytest.mark.parametrize("agent_class", AGENTS)

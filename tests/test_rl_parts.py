@@ -126,3 +126,17 @@ def test_a_memory_forgets_whole_episodes_oldest_first():
     assert steps.terminal.tolist() == [False, False, False, False, True]
     assert len(memory) == 5
     assert memory.starts()[:, 0].tolist() == [10.0, 20.0]
+
+
+def test_a_memory_keeps_the_ends_of_forgotten_episodes():
+    memory = Memory(3)
+    for number in range(4):
+        memory.start(np.array([0.0]))
+        for _ in range(3):
+            memory.step(0, 1.0, np.array([float(number)]), number < 2)
+        memory.finish()
+    assert memory.ends()[:, 0].tolist() == [0.0, 1.0]
+    restored = Memory(3)
+    restored.restore(memory.arrays(), n_variables=1, n_actions=1)
+    restored.start(np.array([0.0]))
+    assert restored.ends()[:, 0].tolist() == [0.0, 1.0]

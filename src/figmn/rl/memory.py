@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,9 +55,18 @@ class Transitions:
     def __len__(self) -> int:
         return len(self.actions)
 
+    def standardised(self, center: Array, spread: Array) -> Transitions:
+        """The same steps, of states in other units."""
+        return replace(
+            self, before=(self.before - center) / spread, after=(self.after - center) / spread
+        )
+
 
 class Memory:
     """The latest episodes, whole ones, up to a number of steps; and the one under way.
+
+    The terminal states of forgotten episodes are remembered for ever: an agent that has
+    learnt to avoid an end would else forget what it avoids.
 
     Parameters
     ----------
@@ -68,6 +77,7 @@ class Memory:
     def __init__(self, most: int) -> None:
         self.most = most
         self.episodes: deque[Episode] = deque()
+        self._old_ends: list[Array] = []
         self._steps = 0
         self._states: list[Array] = []
         self._actions: list[int] = []
@@ -99,7 +109,10 @@ class Memory:
         self.episodes.append(episode)
         self._steps += len(episode)
         while self._steps > self.most and len(self.episodes) > 1:
-            self._steps -= len(self.episodes.popleft())
+            forgotten = self.episodes.popleft()
+            self._steps -= len(forgotten)
+            if forgotten.ended:
+                self._old_ends.append(forgotten.states[-1].copy())
 
     def _current(self) -> Episode:
         return Episode(
@@ -118,6 +131,11 @@ class Memory:
     def starts(self) -> Array:
         """First states of the episodes, of shape (number of episodes, D)."""
         return np.array([episode.states[0] for episode in self])
+
+    def ends(self) -> Array:
+        """All terminal states ever reached, oldest first, of shape (number of them, D)."""
+        ends = self._old_ends + [episode.states[-1] for episode in self if episode.ended]
+        return np.array(ends).reshape(len(ends), self._states[0].size)
 
     def transitions(self) -> Transitions:
         """All steps."""
@@ -143,6 +161,7 @@ class Memory:
             "memory.states": np.concatenate([e.states for e in self.episodes]),
             "memory.actions": np.concatenate([e.actions for e in self.episodes]).astype(np.int64),
             "memory.rewards": np.concatenate([e.rewards for e in self.episodes]),
+            "memory.old_ends": np.array(self._old_ends, dtype=np.float64),
         }
 
     def restore(self, arrays: dict[str, AnyArray], n_variables: int, n_actions: int) -> None:
@@ -160,11 +179,13 @@ class Memory:
             and states.shape == (steps + len(lengths), n_variables)
             and actions.shape == rewards.shape == (steps,)
             and np.all((actions >= 0) & (actions < n_actions))
+            and all(end.shape == (n_variables,) for end in arrays["memory.old_ends"])
             and np.all(np.isfinite(states))
             and np.all(np.isfinite(rewards))
         )
         if not fits:
             raise ValueError("the episodes in memory do not fit together")
+        self._old_ends = list(arrays["memory.old_ends"])
         ends = np.cumsum(lengths)
         for number, (length, end) in enumerate(zip(lengths, ends, strict=True)):
             first, last = end - length + number, end + number + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -103,6 +104,7 @@ class PlanningAgent(Agent):
         self._memory = Memory(self.memory)
         self._center, self._spread = np.zeros(task.n_variables), np.ones(task.n_variables)
         self._plan: Plan | None = None
+        self._curious = True
         self._planned_at = 0
         self._steps_taken = 0
         self._gain = 0.0
@@ -170,57 +172,48 @@ class PlanningAgent(Agent):
 
     def _make_plan(self) -> None:
         """Learn the model anew, in units of what was seen so far, and plan on it."""
-        steps = self._memory.transitions()
+        steps, task = self._memory.transitions(), self._begun()
         self._center, self._spread = steps.before.mean(axis=0), spread_of(steps.before)
-        steps = Transitions(
-            self._standard(steps.before),
-            steps.actions,
-            steps.rewards,
-            self._standard(steps.after),
-            steps.terminal,
-        )
-        task = self._begun()
+        steps = steps.standardised(self._center, self._spread)
         dynamics = self._make_dynamics(task.n_actions)
         dynamics.fit(steps, self._random)
         visited, terminal = self._visited(steps)
-        exploring = not terminal.any() and bool(np.all(steps.rewards == steps.rewards[0]))
-
-        def plan_on(points: Array, terminal: AnyArray) -> Plan:
-            return Plan(
-                dynamics,
-                task.n_actions,
-                self.hold,
-                self._discount,
-                points,
-                terminal,
-                visited,
-                exploring,
-                caution=self.caution * float(np.abs(steps.rewards).mean()),
-            )
-
+        if terminal.any() or np.ptp(steps.rewards) > 0.0:
+            self._curious = False
         kept = _spread_out(visited, 0, _CLOSEST, self.points // 2)
-        points, terminal = visited[kept], terminal[kept]
-        imagined = self._imagined(plan_on(points, terminal))
-        both = np.concatenate([points, imagined])
-        both = both[_spread_out(both, len(points), _CLOSEST, self.points)]
-        terminal = np.concatenate([terminal, np.zeros(len(both) - len(points), dtype=bool)])
-        self._plan = plan_on(both, terminal)
+        draft = Plan(
+            dynamics,
+            task.n_actions,
+            self.hold,
+            self._discount,
+            visited[kept],
+            terminal[kept],
+            visited,
+            exploring=self._curious,
+            caution=self.caution * float(np.abs(steps.rewards).mean()),
+        )
+        self._plan = self._with_imagined(draft)
         self._plan.solve()
         self._planned_at = self._steps_taken
         self._gain, self._last_state = 0.0, None
 
     def _visited(self, steps: Transitions) -> tuple[Array, AnyArray]:
         """States seen, the terminal ones first, then the latest, and which are terminal."""
-        ends, others = steps.after[steps.terminal], steps.after[~steps.terminal]
-        starts = self._standard(self._memory.starts())
+        ends, starts = self._standard(self._memory.ends()), self._standard(self._memory.starts())
+        others = steps.after[~steps.terminal]
         visited = np.concatenate([ends[::-1], others[::-1], starts])
         return visited, np.arange(len(visited)) < len(ends)
 
-    def _imagined(self, plan: Plan) -> Array:
-        """States that the model leads to from the points of a plan, in random order."""
+    def _with_imagined(self, plan: Plan) -> Plan:
+        """A plan on more points: states that the model leads to from those it has."""
         ahead = plan.look_ahead(plan.points[~plan.terminal])
-        imagined: Array = ahead.arrivals[ahead.discounts > 0.0]
-        return imagined[self._random.permutation(len(imagined))]
+        imagined = ahead.arrivals[ahead.discounts > 0.0]
+        imagined = imagined[self._random.permutation(len(imagined))]
+        points = np.concatenate([plan.points, imagined])
+        points = points[_spread_out(points, len(plan.points), _CLOSEST, self.points)]
+        terminal = np.zeros(len(points), dtype=bool)
+        terminal[: len(plan.points)] = plan.terminal
+        return replace(plan, points=points, terminal=terminal)
 
     # -- Files -----------------------------------------------------------------
 
@@ -238,6 +231,7 @@ class PlanningAgent(Agent):
         }
         return {
             "dynamics": settings,
+            "curious": self._curious,
             "exploring": plan.exploring,
             "caution": plan.caution,
             "lowest": plan.lowest,
@@ -266,6 +260,7 @@ class PlanningAgent(Agent):
             float(settings["lowest"]),
             float(settings["highest"]),
         )
+        self._curious = bool(settings["curious"])
         self._steps_taken = int(settings["steps_taken"])
         self._planned_at = int(settings["planned_at"])
 

@@ -195,7 +195,7 @@ class QLearningAgent(Agent):
 
     def _finish(self) -> None:
         latest = self._memory.finish()
-        if self._must_rescale():
+        if self._rescale():
             for episode in self._memory.episodes:
                 self._learn_backwards(episode)
         else:
@@ -204,8 +204,8 @@ class QLearningAgent(Agent):
         for _ in range(min(self.replays, len(earlier))):
             self._learn_backwards(earlier[self._random.integers(len(earlier))])
 
-    def _must_rescale(self) -> bool:
-        """Whether the units of states or values had to change, and all must be learnt anew."""
+    def _rescale(self) -> bool:
+        """Take new units if the old ones no longer fit, and say so: all is to be learnt anew."""
         steps = self._memory.transitions()
         spread = steps.before.std(axis=0)
         spread[spread == 0.0] = 1.0
