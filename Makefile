@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo results test lint types unit fuzz format bench engine quality numerics clean
+.PHONY: help demo results test lint types unit fuzz format bench engine quality numerics rl clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ quality: $(VENV)/bench $(VENV)/kernels ## The defaults, beside EM, batch models 
 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)
+
+rl: $(VENV)/bench $(VENV)/kernels ## Episodes to solve the paper's control tasks (hours; finished runs are kept)
+	$(BIN)/python benchmarks/rl.py $(ARGS)
 
 clean: ## Remove the environment and everything made
 	rm -rf $(VENV) output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -60,6 +60,8 @@ _CLASSES: Final = {
     "MixtureImputer": "figmn.estimators",
     "MixtureOutlierDetector": "figmn.estimators",
     "MixtureRegressor": "figmn.estimators",
+    "PlanningAgent": "figmn.rl",
+    "QLearningAgent": "figmn.rl",
 }
 
 
