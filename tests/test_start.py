@@ -230,6 +230,14 @@ def test_files_keep_the_warm_up_and_what_came_of_it(tmp_path):
         assert_array_equal(*later)
 
 
+@pytest.mark.parametrize("scale", [1e-120, 1e-6, 3.0, 1e6, 1e120])
+def test_a_scale_far_off_does_no_harm(scale):
+    rows, others = skewed(400), skewed(1000, seed=1)
+    given = IncrementalGaussianMixture(scale=scale).fit(rows)
+    assert_sound(given.mixture_)
+    assert abs(given.score(others) - IncrementalGaussianMixture().fit(rows).score(others)) < 0.5
+
+
 # -- Gaps --------------------------------------------------------------------
 
 

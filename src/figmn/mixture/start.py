@@ -24,6 +24,7 @@ NOVELTY: Final = 1e-6
 """Tail probability below which a row is novel to such a mixture."""
 
 _FILLINGS: Final = 3  # times that missing entries are drawn anew
+_FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
 _NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
 
 
@@ -58,7 +59,8 @@ def started(
     ----------
     held : HeldRows
     scale : array of shape (D,) or None
-        Units of the columns; their standard deviations by default.
+        Units of the columns, by which the variance floor goes; their standard
+        deviations by default.
     most : int or None
         Bound on the number of components.
     shrinkage : float or None
@@ -70,7 +72,7 @@ def started(
     """
     rows, weights = held.rows, _faded(held.weights, retention)
     moments = moments_of(rows, held.weights)
-    units = suggested_scale(moments) if scale is None else scale
+    units = _units(moments, scale)
     standard = (rows - moments[1]) / units
     # Weights of any size do: what counts are their proportions.
     proportions = weights / weights.max()
@@ -80,6 +82,15 @@ def started(
     components.state.size[1] = len(rows)
     components.state.ages[: components.n_components] = len(rows)
     return components
+
+
+def _units(moments: Array, scale: Array | None) -> Array:
+    """Units of the columns: the scale that was given, as far as it suits the rows."""
+    own = suggested_scale(moments)
+    if scale is None:
+        return own
+    suited: Array = np.clip(scale, own / _FAR_OFF, own * _FAR_OFF)
+    return np.where(moments[2] > 0.0, suited, scale)
 
 
 def _faded(weights: Array, retention: float) -> Array:
