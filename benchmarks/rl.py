@@ -103,22 +103,30 @@ def summary(results: list[dict[str, Any]]) -> str:
 
 
 def print_tables(results: list[dict[str, Any]]) -> None:
-    """Episodes to solve for each agent and problem, and the time of a step."""
+    """Episodes to solve for each agent and problem, returns meanwhile, and the time of a step.
+
+    Where the first hundred episodes already reach the threshold, their mean return still
+    tells agents apart.
+    """
     agents = [name for name in AGENTS if any(r["agent"] == name for r in results)]
     table = Table("environment", "paper's FIGMN", *agents, title="episodes to solve")
+    means = Table("environment", *agents, title=f"mean return of the first {WINDOW} episodes")
     times = Table("environment", *agents, title="milliseconds a step, everything included")
     for problem in PROBLEMS.values():
-        cells, steps = [], []
+        cells, returns, steps = [], [], []
         for agent in agents:
             own = [r for r in results if r["agent"] == agent and r["problem"] == problem.name]
             cells.append(f"{summary(own)}, {len(own)} seeds" if own else "")
+            early = [np.mean(r["returns"][:WINDOW]) for r in own]
+            returns.append(f"{np.mean(early):.1f} ± {np.std(early):.1f}" if own else "")
             spent = sum(r["seconds"] for r in own) / max(1, sum(r["steps"] for r in own))
             steps.append(f"{1e3 * spent:.2f}" if own else "")
         if any(cells):
             table.add_row(problem.name, problem.paper, *cells)
+            means.add_row(problem.name, *returns)
             times.add_row(problem.name, *steps)
     console = Console(width=160)
-    console.print(table, times)
+    console.print(table, means, times)
     for result in sorted(results, key=lambda r: (r["agent"], r["problem"], r["seed"])):
         print(result["agent"], result["problem"], result["seed"], "solved:", result["solved"])
 

@@ -14,6 +14,7 @@ from figmn.rl.environment import Task
 from figmn.rl.memory import Episode, Memory
 from figmn.rl.regression import FrozenRegression
 
+_LEAST_ERROR: Final = 1e-9
 _RESCALE: Final = 1.5  # learn anew when a variable's spread has changed by this factor
 
 
@@ -87,9 +88,12 @@ class QLearningAgent(Agent):
     .. math:: G_t = r_t + \gamma \left((1 - \lambda) \max_a Q(s_{t+1}, a)
         + \lambda G_{t+1}\right)
 
-    and some earlier episodes are learnt again. The agent explores by drawing each
+    (with :math:`\lambda = 0` where the next action was not the one now thought best), and
+    some earlier episodes are learnt again. The agent explores by drawing each
     action's value from its distribution (the conditional mean and covariance that the
-    mixtures give), and by valuing what it does not know optimistically.
+    mixtures give), and by valuing what it does not know optimistically. What is drawn,
+    once for each episode, is how many standard errors the value deviates from its mean,
+    as a linear function of the state for each action.
 
     Parameters
     ----------
@@ -132,7 +136,7 @@ class QLearningAgent(Agent):
         doubt: float = 1.0,
         delta: float = 0.5,
         beta: float = 0.05,
-        half_life: float | None = 5000.0,
+        half_life: float | None = 2000.0,
         seed: int | None = None,
     ) -> None:
         super().__init__(discount=discount, seed=seed)
@@ -177,9 +181,12 @@ class QLearningAgent(Agent):
         return int(np.argmax(means[0]))
 
     def _exploring_action(self, state: Array) -> int:
-        _, hopeful, errors = self._values.predict(self._standard(state[np.newaxis]))
-        drawn = hopeful[0] + errors[0] * self._random.standard_normal(len(errors[0]))
-        return int(self._random.choice(np.flatnonzero(drawn == drawn.max())))
+        standard = self._standard(state[np.newaxis])
+        _, hopeful, errors = self._values.predict(standard)
+        place = np.append(standard[0], 1.0)
+        deviations = self._draw @ place / np.linalg.norm(place)
+        # Where nothing is known, all errors are zero and the draw alone decides.
+        return int(np.argmax(hopeful[0] + (errors[0] + _LEAST_ERROR) * deviations))
 
     def _standard(self, states: Array) -> Array:
         standard: Array = (states - self._center) / self._spread
@@ -189,6 +196,10 @@ class QLearningAgent(Agent):
 
     def _start(self, state: Array) -> None:
         self._memory.start(state)
+        # One draw for an episode: drawn anew at each step, deviations would cancel out
+        # and the agent would tremble on the spot instead of going somewhere.
+        task = self._begun()
+        self._draw = self._random.standard_normal((task.n_actions, task.n_variables + 1))
 
     def _step(self, state: Array, action: int, reward: float, after: Array, ended: bool) -> None:
         self._memory.step(action, reward, after, ended)
@@ -223,19 +234,29 @@ class QLearningAgent(Agent):
 
     def _learn_backwards(self, episode: Episode) -> None:
         states = self._standard(episode.states)
-        targets = self._targets(episode, self._values.predict(states[1:])[1].max(axis=1))
+        targets = self._targets(episode, self._values.predict(states[1:])[1])
         self._values.learn(states[-2::-1], episode.actions[::-1], targets[::-1])
 
     def _targets(self, episode: Episode, expected: Array) -> Array:
-        """Values that the actions of an episode had, given those expected after each."""
-        rewards, discount = episode.rewards / self._unit, self._discount
-        followed = 0.0 if episode.ended else expected[-1]
-        expected = expected.copy()
-        expected[-1] = followed
+        """Values that the actions of an episode had.
+
+        Parameters
+        ----------
+        episode : Episode
+        expected : array of shape (T, A)
+            Values of all actions after each step, as far as is known.
+        """
+        best = expected.max(axis=1)
+        if episode.ended:
+            best[-1] = 0.0
+        # What followed an action that was not the best says nothing about the best.
+        taken = expected[np.arange(len(best) - 1), episode.actions[1:]]
+        traces = np.append(np.where(taken < best[:-1], 0.0, self.trace), 0.0)
+        rewards, followed = episode.rewards / self._unit, 0.0
         targets = np.empty(len(episode))
         for t in range(len(episode) - 1, -1, -1):
-            ahead = (1.0 - self.trace) * expected[t] + self.trace * followed
-            followed = targets[t] = rewards[t] + discount * ahead
+            ahead = (1.0 - traces[t]) * best[t] + traces[t] * followed
+            followed = targets[t] = rewards[t] + self._discount * ahead
         return targets
 
     # -- Files -----------------------------------------------------------------
