@@ -3,12 +3,14 @@
 Run it with ``make rl``. Solved means that the mean return of 100 consecutive episodes
 reaches the threshold; what counts is the episodes before them. Every episode is one of
 learning. A run that does not get there is reported as such, and counts with all of its
-episodes. Each finished run is kept under ``output/rl`` and not repeated.
+episodes. Each finished run is kept under ``output/rl`` and not repeated, unless the
+library's code has changed since.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import sys
@@ -25,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+import figmn
 from figmn.rl import Agent, History, PlanningAgent, QLearningAgent
 from rl_ablation import NearestPlanningAgent, TileQLearningAgent
 
@@ -59,6 +62,14 @@ PROBLEMS = {
 }
 
 
+def code_digest() -> str:
+    """Digest of the library: a run that other code has made is not taken for one of this."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(figmn.__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
 def run(
     agent_name: str, problem_name: str, seed: int, folder: Path, patience: int
 ) -> dict[str, Any]:
@@ -68,7 +79,8 @@ def run(
     episodes = min(problem.most_episodes, patience)
     if kept.exists():
         result: dict[str, Any] = json.loads(kept.read_text())
-        if result["solved"] is not None or len(result["returns"]) >= episodes:
+        finished = result["solved"] is not None or len(result["returns"]) >= episodes
+        if finished and result.get("code") == code_digest():
             return result
     env = gymnasium.make(problem.environment, max_episode_steps=problem.time_limit)
     agent = AGENTS[agent_name](seed=seed)
@@ -82,6 +94,7 @@ def run(
     with threadpool_limits(limits=1):  # the cores go to the seeds
         history = agent.learn(env, episodes, until=is_solved, progress=False)
     result = {
+        "code": code_digest(),
         "agent": agent_name,
         "problem": problem_name,
         "seed": seed,
