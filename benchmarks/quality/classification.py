@@ -22,7 +22,7 @@ from figmn.datasets import NAMES, load_dataset
 from quality import sets
 from quality.report import table
 
-FURTHER = ("wine", "cancer", "digits", "segments", "phishing")
+FURTHER = ("wine", "cancer")
 PEERS = {
     "random forest": lambda: RandomForestClassifier(random_state=0),
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
