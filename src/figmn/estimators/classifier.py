@@ -16,6 +16,7 @@ from figmn.components.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
 from figmn.estimators.views import ClassView, JointView, RecentView, View, indicator_scale, part_of
 from figmn.mixture import Mixture
+from figmn.mixture.choices import is_auto
 from figmn.mixture.validation import as_scale, as_weights, check_range
 
 _WIDTHS: Final = (0.5, 2.0, 3.0)
@@ -232,7 +233,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     def _view_settings(self) -> list[tuple[str, dict[str, Any]]]:
         """Kind and settings of each view."""
         settings = self._mixture_settings()
-        if not (_is_auto(self.delta) and _is_auto(self.beta)):
+        if not (is_auto(self.delta) and is_auto(self.beta)):
             return [("joint", settings)]
         if self.half_life is not None:
             return [("class", {**settings, **_TRACKING}), ("recent", {})]
@@ -413,7 +414,3 @@ def _kind(labels: AnyArray) -> str:
     names = {"str": "text", "bool": "booleans", "int": "numbers", "float": "numbers"}
     found = {type(label).__name__ for label in labels}
     return " or ".join(sorted({names.get(name, name) for name in found}))
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"

@@ -41,9 +41,9 @@ class Choices:
             "prune_age": check_count(self.prune_age, "prune_age", 0),
             "prune_mass": check_number(self.prune_mass, "prune_mass", 0.0, LARGEST),
         }
-        if not _is_auto(self.delta):
+        if not is_auto(self.delta):
             checked["delta"] = check_number(self.delta, "delta", 0.0, LARGEST, open_low=True)
-        if not _is_auto(self.beta):
+        if not is_auto(self.beta):
             checked["beta"] = check_number(self.beta, "beta", 0.0, 1.0)
         if self.warmup is not None:
             checked["warmup"] = check_count(self.warmup, "warmup", 1)
@@ -63,8 +63,8 @@ class Choices:
     def start_from_batch(self, n_features: int) -> bool:
         """Whether a mixture fits its first rows by EM, and goes on from there."""
         return (
-            _is_auto(self.delta)
-            and _is_auto(self.beta)
+            is_auto(self.delta)
+            and is_auto(self.beta)
             and self.update == "exact"
             and n_features <= _MOST_FOR_START
         )
@@ -110,5 +110,6 @@ class Choices:
         )
 
 
-def _is_auto(value: object) -> bool:
+def is_auto(value: object) -> bool:
+    """Whether a setting is left to the mixture."""
     return isinstance(value, str) and value == "auto"

@@ -24,6 +24,7 @@ NOVELTY: Final = 1e-6
 """Tail probability below which a row is novel to such a mixture."""
 
 _FILLINGS: Final = 3  # times that missing entries are drawn anew
+_REFILLED_PRIOR: Final = 1.0  # shrinkage then, unless it is given
 _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
 _NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
 
@@ -114,7 +115,8 @@ def _fitted(
     for _ in range(_FILLINGS):
         components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
         batch = Batch(gaps.drawn(components, rows, random), weights)
-        parameters = converged(batch, batch.posteriors(parameters), prior=1.0)
+        prior = _REFILLED_PRIOR if shrinkage is None else shrinkage
+        parameters = converged(batch, batch.posteriors(parameters), prior)
     return parameters
 
 
