@@ -64,8 +64,8 @@ quality: $(VENV)/bench $(VENV)/kernels ## The defaults, beside EM, batch models 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
 	$(BIN)/python benchmarks/numerics.py $(ARGS)
 
-rl: $(VENV)/bench $(VENV)/kernels ## Episodes to solve the paper's control tasks (hours; finished runs are kept)
-	$(BIN)/python benchmarks/rl.py $(ARGS)
+rl: $(VENV)/kernels ## Episodes to solve the paper's control tasks (an hour or two; finished runs are kept)
+	$(BIN)/figmn paper rl --full --output output/full $(ARGS)
 
 clean: ## Remove the environment and everything made
 	rm -rf $(VENV) output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

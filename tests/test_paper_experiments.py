@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
-import types
 from itertools import count
 
 import numpy as np
@@ -26,7 +26,7 @@ from figmn.paper import (
     timing,
 )
 from figmn.paper.classifiers import OURS, PEERS, PaperClassifier, classifier
-from figmn.paper.experiment import Experiment, Figure, Plan, Table
+from figmn.paper.experiment import Figure, Plan, Table
 from figmn.paper.registry import EXPERIMENTS, chosen
 from figmn.paper.surroundings import surroundings
 
@@ -357,13 +357,15 @@ def test_learning_along_a_stream():
     assert rows_of(regression)["root mean squared error"][0] == "2.0 ± 1.4"
 
 
-def test_agents_bring_their_own_experiment(monkeypatch):
-    monkeypatch.setitem(sys.modules, "figmn.rl", None)
-    monkeypatch.setitem(sys.modules, "figmn.rl.paper", None)
-    place = reinforcement._found()
-    assert place.name == "rl"
-    assert place.units(FULL) == []
-    section = place.present(FULL, {})
+def test_agents_are_run_in_full_and_with_gymnasium_alone(monkeypatch):
+    assert reinforcement.units(QUICK) == []
+    assert "figmn paper rl --full" in reinforcement.present(QUICK, {}).text[0]
+    seeds = {unit.settings["seed"] for unit in reinforcement.units(FULL)}
+    assert seeds == set(range(2000, 2010))
+    assert not seeds & {u.settings["seed"] for u in reinforcement.units(Plan(full=True, seed=1))}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert reinforcement.units(FULL) == []
+    section = reinforcement.present(FULL, {})
     assert "pip install 'figmn[rl]'" in section.text[0]
     assert rows_of(section.blocks[0])["Mountain Car"] == (
         "403.8 ± 79.2",
@@ -371,7 +373,57 @@ def test_agents_bring_their_own_experiment(monkeypatch):
         "4064.0 ± 246.2",
         "-",
     )
-    theirs = Experiment("rl", "", lambda _: [], dict, lambda *_: section)
-    module = types.SimpleNamespace(EXPERIMENT=theirs)
-    monkeypatch.setitem(sys.modules, "figmn.rl.paper", module)
-    assert reinforcement._found() is theirs
+
+
+@pytest.mark.parametrize("contestant", reinforcement.CONTESTANTS)
+def test_every_agent_learns_for_as_many_episodes_as_it_is_given(contestant):
+    result = reinforcement.measure(contestant, "Cart-Pole", seed=7, episodes=2)
+    assert result["solved"] is None
+    assert len(result["returns"]) == 2
+    assert result["steps"] == sum(result["returns"])  # a reward of one for each step
+
+
+def made_up_runs(solved):
+    """Results whose runs are solved after so many episodes, or not at all."""
+    results = {}
+    for unit in reinforcement.units(FULL):
+        settings = unit.settings
+        after = solved if settings["contestant"] == "planning" else None
+        n_episodes = settings["episodes"] if after is None else after + 100
+        results[unit.name] = {
+            **{name: settings[name] for name in ("contestant", "problem", "seed")},
+            "solved": after,
+            "returns": [-1.0] * n_episodes,
+            "steps": 1000,
+            "seconds": 0.5,
+        }
+    return results
+
+
+def test_runs_that_were_not_solved_are_reported_and_counted():
+    section = reinforcement.present(FULL, made_up_runs(solved=8))
+    assert [check.holds for check in section.checks] == [True] * 4
+    main, figure, runs, replaced = section.blocks
+    assert rows_of(main)["Acrobot"][-2:] == ("8.0 ± 0.0", "unsolved after 1500")
+    assert figure.svg.startswith("<svg")
+    assert rows_of(runs)["Q-learning agent, Cart-Pole"] == (
+        "2000 to 2002",
+        "unsolved, unsolved, unsolved",
+        "-1.0 ± 0.0",
+        "0.50",
+    )
+    assert rows_of(replaced)["planning agent, Cart-Pole"][:2] == (
+        "8.0 ± 0.0",
+        "unsolved after 200",
+    )
+
+
+def test_one_run_that_was_not_solved_breaks_the_claim():
+    results = made_up_runs(solved=8)
+    one = results["planning-cart-pole-2003"]
+    one["solved"], one["returns"] = None, [-1.0] * 500
+    section = reinforcement.present(FULL, results)
+    assert [check.holds for check in section.checks] == [False, True, True, True]
+    mean = (9 * 8 + 500) / 10
+    assert f"{mean:.1f} ±" in rows_of(section.blocks[0])["Cart-Pole"][-2]
+    assert "1 of 10 unsolved" in rows_of(section.blocks[0])["Cart-Pole"][-2]

@@ -34,7 +34,12 @@ SECTION = Section(
     (Check("it is > 85", "85.3 %", True), Check("it is > 99", "85.3 %", False)),
 )
 REPORT = Report(
-    Plan(seed=7), (SECTION,), {"numpy": "2.0"}, "figmn paper --quick --seed 7", {"accuracy": 90.0}
+    Plan(seed=7),
+    (SECTION,),
+    {"numpy": "2.0"},
+    "figmn paper --quick --seed 7",
+    {"accuracy": 90.0},
+    {"accuracy": "0123abcd"},
 )
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import kstest, multivariate_normal, norm
+from sklearn.datasets import make_moons
 from sklearn.mixture import GaussianMixture
 
 import figmn
@@ -11,6 +12,9 @@ from figmn import IncrementalGaussianMixture, Mixture, MixtureRegressor
 from figmn.batch import em, gaps, selection
 from figmn.components import factors, state
 from figmn.components.plain import PlainComponents
+from figmn.estimators.calibration import Calibration
+from figmn.kernels.sampling import uniform
+from figmn.mixture.sample import Sample
 from helpers import assert_sound, clusters
 
 held_either_way = pytest.mark.usefixtures("held")
@@ -293,24 +297,137 @@ def test_nothing_explodes(rows):
     assert np.isfinite(model.sample(10, random_state=0)[0]).all()
 
 
+# -- A stream that changes ---------------------------------------------------
+
+
+def sorted_moons(n_rows, seed=0):
+    """Two crescents, one after the other, and as many rows of both to judge by."""
+    rows, labels = make_moons(2 * n_rows, noise=0.1, random_state=seed)
+    known, others = rows[:n_rows], rows[n_rows:]
+    return known[np.argsort(labels[:n_rows], kind="stable")], others
+
+
+def test_a_stream_sorted_by_class_is_learnt_as_well_as_in_any_order():
+    rows, others = sorted_moons(5000)
+    mixed = np.random.default_rng(1).permutation(rows)
+    scores = [Mixture(2).learn(r).log_density(others).mean() for r in (rows, mixed)]
+    assert scores[0] > scores[1] - 0.1
+    alone = Mixture(2).learn(rows[:2500]).log_density(others).mean()  # what one class is worth
+    assert scores[0] > alone + 1.0
+
+
+@held_either_way
+@pytest.mark.parametrize("sizes", [1, 7, 1000])
+def test_chunks_make_no_difference_to_a_stream_that_changes(sizes):
+    rows = sorted_moons(6000)[0][:4200]
+    whole = Mixture(2).learn(rows)
+    cut = Mixture(2)
+    for first in range(0, len(rows), sizes):
+        cut.learn(rows[first : first + sizes])
+    assert_allclose(cut.means, whole.means, rtol=1e-9)
+    assert_allclose(cut.covariances, whole.covariances, rtol=1e-9, atol=1e-12)
+
+
+@held_either_way
+def test_files_keep_the_sample_of_the_stream(tmp_path):
+    rows, others = sorted_moons(6000)
+    whole, begun = Mixture(2).learn(rows), Mixture(2).learn(rows[:3500])
+    begun.save(tmp_path / "model.figmn")
+    loaded = figmn.load(tmp_path / "model.figmn").learn(rows[3500:])
+    assert_allclose(loaded.log_density(others), whole.log_density(others), rtol=1e-9)
+
+
+def test_what_came_before_a_fit_anew_still_counts():
+    rows, _ = sorted_moons(5000)
+    mixture = Mixture(2).learn(rows)
+    assert mixture.n_learnt == len(rows)
+    assert mixture.masses.sum() == pytest.approx(len(rows))
+    assert_allclose(mixture.weights @ mixture.means, rows.mean(axis=0), atol=0.05)
+
+
+def test_a_merge_by_hand_is_not_undone():
+    rows, _ = sorted_moons(5000)
+    mixture = Mixture(2).learn(rows[:2100])
+    count = mixture.n_components
+    mixture.merge(0, 1).learn(rows[2100:]).consolidate()
+    assert mixture.known_rows() is None
+    assert mixture.n_components >= count - 1
+
+
+def test_a_sample_stands_for_the_weight_of_the_stream():
+    rng = np.random.default_rng(0)
+    estimates = []
+    for number in range(200):
+        rows, weights = rng.normal(size=(3000, 1)), rng.pareto(1.5, size=3000) + 0.01
+        # Another part of an endless stream each time, and so other random numbers.
+        ranks = weights[:100] / rng.uniform(size=100)
+        kept = rows[:100].copy(), weights[:100].copy()
+        sample = Sample(*kept, ranks, 0.0, 10_000 * number, 10**9, np.ones(1))
+        sample.learn(rows[100:], weights[100:])
+        held = sample.held()
+        true = [weights.sum(), weights[rows[:, 0] > 1.0].sum()]
+        estimated = [held.weights.sum(), held.weights[held.rows[:, 0] > 1.0].sum()]
+        estimates.append(np.divide(estimated, true))
+    errors = np.std(estimates, axis=0) / np.sqrt(len(estimates))
+    assert np.all(np.abs(np.mean(estimates, axis=0) - 1.0) < 4.0 * errors)
+    assert np.all(errors < 0.02)
+
+
+def test_positions_give_uniform_numbers():
+    numbers = np.array([uniform(i) for i in range(20_000)])
+    assert kstest(numbers, "uniform").pvalue > 1e-3
+    assert abs(np.corrcoef(numbers[1:], numbers[:-1])[0, 1]) < 0.03
+
+
 # -- Quantiles ---------------------------------------------------------------
 
 
 def test_quantiles_solve_the_mixture_distribution():
     rows = skewed(800)
-    model = MixtureRegressor().fit(rows[:, :1], rows[:, 1:])
-    asked = np.array([[-1.0], [0.4], [np.nan]])
-    answers = model.predict_quantiles(asked, [0.01, 0.5, 0.9])
-    assert answers.shape == (3, 2, 3)
-    for row, x in enumerate(asked):
-        conditional = model.mixture_.condition(x, [0], [1, 2])
-        spreads = np.sqrt(np.diagonal(conditional.covariances, axis1=1, axis2=2))
-        for output in range(2):
-            below = norm.cdf(
-                answers[row, output][:, np.newaxis],
-                conditional.means[:, output],
-                spreads[:, output],
-            )
-            assert_allclose(below @ conditional.weights, [0.01, 0.5, 0.9], atol=1e-9)
+    mixture = Mixture(3).learn(rows)
+    answer = mixture.infer([[-1.0], [0.4], [np.nan]], [0], [1, 2])
+    for probability in (0.01, 0.5, [0.2, 0.9]):
+        values = answer.quantile(np.array(probability))
+        spreads = np.sqrt(np.diagonal(answer.covariances, axis1=-2, axis2=-1))
+        below = norm.cdf(values[:, np.newaxis], answer.means, spreads)
+        expected = np.einsum("nk,nkm->nm", answer.weights, below)
+        assert_allclose(expected, np.broadcast_to(probability, (3, 2)), atol=1e-9)
+        assert_allclose(answer.probability_below(values), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [300, 3000])
+def test_intervals_hold_what_they_promise(n_rows):
+    """Noise of two kinds, which Gaussian components alone would not get right."""
+    rng = np.random.default_rng(n_rows)
+    X = rng.uniform(-3, 3, (n_rows + 5000, 3))
+    noise = rng.standard_t(2.5, n_rows + 5000)
+    y = np.column_stack([np.sin(X[:, 0]) + 0.1 * noise, X.sum(axis=1) + noise])
+    model = MixtureRegressor().fit(X[:n_rows], y[:n_rows])
+    answers = model.predict_quantiles(X[n_rows:], [0.05, 0.95])
+    assert answers.shape == (5000, 2, 2)
+    inside = (answers[..., 0] < y[n_rows:]) & (y[n_rows:] < answers[..., 1])
+    assert np.all(np.abs(inside.mean(axis=0) - 0.9) < (0.05 if n_rows < 1000 else 0.03))
     with pytest.raises(ValueError, match="between 0 and 1"):
-        model.predict_quantiles(asked, [1.0])
+        model.predict_quantiles(X, [1.0])
+
+
+def test_learning_more_renews_the_calibration():
+    rows = skewed(600)
+    X, y = rows[:, :1], rows[:, 1]
+    model = MixtureRegressor().partial_fit(X[:300], y[:300])
+    before = model.predict_quantiles(X[:5])
+    model.partial_fit(X[300:], y[300:])
+    fresh = MixtureRegressor().partial_fit(X, y)
+    assert_array_equal(model.predict_quantiles(X[:5]), fresh.predict_quantiles(X[:5]))
+    assert not np.array_equal(model.predict_quantiles(X[:5]), before)
+
+
+def test_calibration_inverts_the_shares_of_outcomes():
+    levels = np.linspace(0.25, 0.75, 2001)[:, np.newaxis]  # intervals twice too wide
+    calibration = Calibration(levels, np.ones(2001))
+    assert_allclose(calibration.adjusted(0.05), [0.275], atol=0.005)
+    assert_allclose(calibration.adjusted(0.5), [0.5], atol=1e-3)
+    unknown = Calibration(np.full((3, 1), np.nan), np.ones(3))
+    assert_allclose(unknown.adjusted(0.05), [0.05])
+    beyond = Calibration(np.zeros((50, 1)), np.ones(50))
+    assert 0.0 < beyond.adjusted(0.05)[0] < 1e-6

@@ -15,7 +15,7 @@ from figmn.paper.experiment import Experiment, Figure, Plan, Section
 from figmn.paper.report import Report, as_html, as_markdown
 from figmn.paper.runner import Cores, run
 from figmn.paper.store import Store, write_atomically
-from figmn.paper.surroundings import surroundings, usable_cores
+from figmn.paper.surroundings import code_digest, surroundings, usable_cores
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -129,17 +129,20 @@ def _report(
 ) -> Report:
     """Do the work, show each experiment's section when it is there, and join them."""
     around = {**surroundings(), "cores for matrix products, where timed": f"{cores.threads}"}
-    store = Store(output / "results", around)
     sections: list[Section] = []
     durations: dict[str, float] = {}
+    codes: dict[str, str] = {}
     for experiment in chosen:
+        code = code_digest(experiment.sources)
+        store = Store(output / "results", {**around, "code": code})
         with WorkProgress(screen) as progress:
             outcome = run(experiment, plan, store, cores, advance=progress.advance, fresh=fresh)
         sections.append(experiment.present(plan, outcome.results))
         durations[experiment.name] = outcome.seconds
+        codes[experiment.name] = code
         screen.show_section(sections[-1])
     command = _command(chosen, plan, cores.threads)
-    report = Report(plan, tuple(sections), around, command, durations)
+    report = Report(plan, tuple(sections), around, command, durations, codes)
     screen.show_table(report.checks_table)
     return report
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from figmn._typing import Array
 from figmn.components import engine
 from figmn.components.base import Components
+from figmn.components.density import log_sum
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.learning import Settings
 from figmn.mixture.choices import Choices
 from figmn.mixture.start import LEAST_ROWS, Growth, started
 from figmn.mixture.warmup import HeldRows
+
+_JUDGES: Final = 8  # one of so many rows is left out, to judge by
 
 
 class Begun(NamedTuple):
@@ -58,19 +63,50 @@ def begin(
     if together == 0:
         return _learnt_in_order(held, choices, scale, center)
     first, rest = held.split(together)
+    begun = _fitted(first, choices, scale, final=final)
+    begun.components.learn(rest.rows, rest.weights, begun.settings)
+    return begun
+
+
+def begin_anew(
+    sample: HeldRows, before: Components, choices: Choices, scale: Array | None
+) -> Begun | None:
+    """Fit rows that stand for all of a stream, in place of the components before.
+
+    None if these are better: rows that are left out at first decide.
+    """
+    left_out = np.arange(len(sample)) % _JUDGES == 0
+    known = HeldRows(sample.rows[~left_out], sample.weights[~left_out])
+    trial = _fitted(known, choices, scale, final=False, before=before)
+    judges, weights = sample.rows[left_out], sample.weights[left_out]
+    gain = log_sum(trial.components.log_joint(judges)) - log_sum(before.log_joint(judges))
+    if weights @ gain[:, 0] <= 0.0:
+        return None
+    return _fitted(sample, choices, scale, final=False, before=before)
+
+
+def _fitted(
+    held: HeldRows,
+    choices: Choices,
+    scale: Array | None,
+    *,
+    final: bool,
+    before: Components | None = None,
+) -> Begun:
+    """Fit rows by EM, in place of components before, if there are any."""
     fitted = started(
-        first,
+        held,
         scale,
         choices.max_components,
         choices.shrinkage,
         choices.retention,
         final=final,
+        before=before,
     )
     components = engine.suited(fitted, choices.update)
     growth = Growth.of(components, suggested_scale(components.moments))
     settings = choices.for_kernel(components.n_features, scale, growth)
-    components.learn(rest.rows, rest.weights, settings)
-    return Begun(components, growth, settings, together)
+    return Begun(components, growth, settings, len(held))
 
 
 def _learnt_in_order(

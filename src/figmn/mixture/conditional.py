@@ -66,26 +66,38 @@ class Conditional:
         between: Array = np.einsum("nk,nkm->nm", self.weights, apart**2)
         return np.sqrt(within + between)
 
-    def quantile(self, probability: float) -> Array:
+    def probability_below(self, values: Array) -> Array:
+        r"""Probabilities that variables stay below values of shape (N, M), of the same shape.
+
+        :math:`\sum_j p_j \Phi((y - m_j) / s_j)`, the distribution functions of the mixtures.
+        """
+        standard = (values[:, np.newaxis, :] - self.means) / self._deviations()
+        below: Array = np.einsum("nk,nkm->nm", self.weights, ndtr(standard))
+        return below
+
+    def _deviations(self) -> Array:
+        """Of the components' variables, of shape (1, K, M) or (N, K, M)."""
+        deviations: Array = np.sqrt(np.diagonal(self.covariances, axis1=-2, axis2=-1))
+        return deviations[np.newaxis] if deviations.ndim == 2 else deviations
+
+    def quantile(self, probability: float | Array) -> Array:
         r"""Values that the variables stay below with some probability, of shape (N, M).
+
+        The probability is one number, or one a variable, of shape (M,).
 
         The solution of :math:`\sum_j p_j \Phi((y - m_j) / s_j) = q`, by bisection:
         unlike a multiple of the standard deviation it is right for mixtures of any
         shape.
         """
-        deviations = np.sqrt(np.diagonal(self.covariances, axis1=-2, axis2=-1))
-        if deviations.ndim == 2:
-            deviations = deviations[np.newaxis]
-        reach = abs(float(ndtri(probability)))
+        deviations = self._deviations()
         # Between the lowest and the highest of the components' own quantiles.
-        ends = self.means + (reach if probability > 0.5 else -reach) * deviations
+        ends = self.means + ndtri(probability) * deviations
         counted = self.weights[:, :, np.newaxis] > 0.0
         low = np.where(counted, ends, np.inf).min(axis=1)
         high = np.where(counted, ends, -np.inf).max(axis=1)
         for _ in range(_HALVINGS):
             middle = 0.5 * low + 0.5 * high
-            standard = (middle[:, np.newaxis, :] - self.means) / deviations
-            below = np.einsum("nk,nkm->nm", self.weights, ndtr(standard)) < probability
+            below = self.probability_below(middle) < probability
             low = np.where(below, middle, low)
             high = np.where(below, high, middle)
         quantile: Array = 0.5 * low + 0.5 * high

@@ -19,9 +19,10 @@ from figmn.components.density import log_sum, normalised
 from figmn.components.plain import PlainComponents
 from figmn.kernels.compiler import LARGEST
 from figmn.mixture import packing, validation
-from figmn.mixture.beginning import Begun, begin, rows_together
+from figmn.mixture.beginning import Begun, begin, begin_anew, rows_together
 from figmn.mixture.choices import Choices
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
+from figmn.mixture.sample import Sample
 from figmn.mixture.start import Growth
 from figmn.mixture.tail import log_tail
 from figmn.mixture.warmup import HeldRows
@@ -155,6 +156,7 @@ class Mixture:
         waits = self.scale is None or self._choices.start_from_batch(n_features)
         self._held = HeldRows.none(n_features) if waits else None
         self._growth: Growth | None = None
+        self._sample: Sample | None = None
         self._answers: dict[Any, Regression] = {}
         self._provisional: Begun | None = None
         self._reset()
@@ -247,7 +249,7 @@ class Mixture:
     def _learn(self, rows: Array, weights: Array) -> None:
         self._answers.clear()
         if self._held is None:
-            self._components.learn(rows, weights, self._settings)
+            self._learn_on(rows, weights)
             return
         held = self._held.with_more(rows, weights)
         warmup = self._choices.warmup_rows(self.n_features)
@@ -257,7 +259,30 @@ class Mixture:
         first, rest = held.split(warmup)
         together = len(first) if rows_together(first, self._choices) else 0
         self._begin(self._begun(first, together, final=False))
-        self._components.learn(rest.rows, rest.weights, self._settings)
+        if together and self._choices.half_life is None:
+            self._sample = Sample.of(first, self._components.weights)
+        self._learn_on(rest.rows, rest.weights)
+
+    def _learn_on(self, rows: Array, weights: Array) -> None:
+        """Learn rows after the warm-up."""
+        sample = self._sample
+        if sample is None:
+            self._components.learn(rows, weights, self._settings)
+            return
+        while len(rows) > 0:
+            part = slice(sample.until_review())
+            self._components.learn(rows[part], weights[part], self._settings)
+            if sample.learn(rows[part], weights[part]):
+                self._review(sample)
+            rows, weights = rows[part.stop :], weights[part.stop :]
+
+    def _review(self, sample: Sample) -> None:
+        """Fit the components anew if the stream no longer is what they were fitted to."""
+        if sample.has_moved(self._components.weights):
+            begun = begin_anew(sample.held(), self._components, self._choices, self.scale)
+            if begun is not None:
+                self._begin(begun)
+            sample.shares = self._components.weights
 
     def _hold(self, held: HeldRows) -> None:
         """Hold rows back, and let queries that are to come see them."""
@@ -272,11 +297,15 @@ class Mixture:
         begun.components.learn(new.rows, new.weights, begun.settings)
 
     def consolidate(self) -> Mixture:
-        """Fit all rows that are still held back together, since no more are coming soon.
+        """Fit what is known of the stream together, since no more rows are coming soon.
 
-        Only a mixture that starts from EM, and is still in its warm-up, changes.
-        ``fit`` of the estimators does this after the last row.
+        Only a mixture that starts from EM changes: in its warm-up it fits all rows that
+        are held back, and later the sample of the stream, if this has changed since the
+        components were fitted. ``fit`` of the estimators does this after the last row.
         """
+        if self._sample is not None:
+            self._answers.clear()
+            self._review(self._sample)
         if self._held is not None and rows_together(self._held, self._choices) > 0:
             self._held = HeldRows(self._held.rows, self._held.weights, len(self._held))
             self._answers.clear()
@@ -314,6 +343,7 @@ class Mixture:
                 f"not {first} and {second}."
             )
         self._release()
+        self._sample = None  # whoever merges by hand does not want it undone
         self._components.merge(first, second)
         return self
 
@@ -336,6 +366,8 @@ class Mixture:
         self._components = engine.suited(wider, self._choices.update)
         if self._held is not None:
             self._held = self._held.with_zeros(n_new)
+        if self._sample is not None:
+            self._sample = self._sample.with_zeros(n_new)
         if self.scale is not None:
             self.scale = np.concatenate([self.scale, new_scale])
         if self._growth is not None:
@@ -400,6 +432,19 @@ class Mixture:
     def ages(self) -> IntArray:
         """Updates that each component has lived through, of shape (K,)."""
         return self._visible.ages.copy()
+
+    def known_rows(self) -> tuple[Array, Array] | None:
+        """Rows that stand for all that were learnt, and their weights, if such are kept.
+
+        Only a mixture that starts from EM keeps any: all rows in its warm-up, and then,
+        without a ``half_life``, a sample of the stream of the same size.
+        """
+        if self._held is not None:
+            return self._held.rows, self._held.weights
+        if self._sample is not None:
+            held = self._sample.held()
+            return held.rows, held.weights
+        return None
 
     # -- Questions -----------------------------------------------------------
 
@@ -534,7 +579,9 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        packed = packing.Packed(self._components, self.scale, self._held, self._growth)
+        packed = packing.Packed(
+            self._components, self.scale, self._held, self._growth, self._sample
+        )
         return asdict(self._choices), packing.pack(packed)
 
     @classmethod
@@ -543,7 +590,7 @@ class Mixture:
         packed = packing.unpack(arrays)
         mixture = cls(packed.components.n_features, scale=packed.scale, **settings)
         mixture._components, mixture._held = packed.components, packed.held
-        mixture._growth = packed.growth
+        mixture._growth, mixture._sample = packed.growth, packed.sample
         mixture._reset()
         return mixture
 
@@ -561,9 +608,11 @@ class Mixture:
     def _reset(self) -> None:
         """Make all that follows from settings and state."""
         if not self._choices.start_from_batch(self.n_features):
-            self._growth = None
+            self._growth = self._sample = None
         elif self._growth is None and self._held is None and self._components.n_components > 0:
             self._growth = Growth.of(self._components, self._components.total_scale())
+        if self._choices.half_life is not None:
+            self._sample = None  # a sample of all rows does not forget
         self._settings = self._choices.for_kernel(self.n_features, self.scale, self._growth)
         self._answers = {}
         self._provisional = None

@@ -10,6 +10,7 @@ from figmn._typing import AnyArray, Array
 from figmn.components import engine
 from figmn.components.base import Components
 from figmn.mixture import validation
+from figmn.mixture.sample import Sample
 from figmn.mixture.start import Growth
 from figmn.mixture.warmup import HeldRows
 
@@ -20,6 +21,12 @@ _OPTIONAL: Final = (
     "held_together",
     "growth_scale",
     "growth_most",
+    "sample_rows",
+    "sample_weights",
+    "sample_ranks",
+    "sample_passed",
+    "sample_counts",
+    "sample_shares",
 )
 
 
@@ -30,11 +37,12 @@ class Packed(NamedTuple):
     scale: Array | None
     held: HeldRows | None
     growth: Growth | None
+    sample: Sample | None
 
 
 def pack(packed: Packed) -> dict[str, AnyArray]:
     """Named arrays that hold all that learning goes on from."""
-    components, scale, held, growth = packed
+    components, scale, held, growth, sample = packed
     arrays = components.arrays()
     if scale is not None:
         arrays["scale"] = scale
@@ -43,6 +51,11 @@ def pack(packed: Packed) -> dict[str, AnyArray]:
         arrays["held_together"] = np.array([held.together])
     if growth is not None:
         arrays["growth_scale"], arrays["growth_most"] = growth.scale, np.array([growth.most])
+    if sample is not None:
+        arrays["sample_rows"], arrays["sample_weights"] = sample.rows, sample.weights
+        arrays["sample_ranks"], arrays["sample_shares"] = sample.ranks, sample.shares
+        arrays["sample_passed"] = np.array([sample.passed])
+        arrays["sample_counts"] = np.array([sample.seen, sample.review_at])
     return arrays
 
 
@@ -70,7 +83,25 @@ def unpack(arrays: dict[str, AnyArray]) -> Packed:
     if "growth_scale" in optional and "growth_most" in optional:
         growth_scale = validation.as_scale(optional["growth_scale"], n_features)
         growth = Growth(growth_scale, _count(optional["growth_most"]))
-    return Packed(components, optional.get("scale"), held, growth)
+    sample = _sample(optional, n_features) if "sample_rows" in optional else None
+    return Packed(components, optional.get("scale"), held, growth, sample)
+
+
+def _sample(arrays: dict[str, AnyArray], n_features: int) -> Sample:
+    rows = validation.as_rows(arrays["sample_rows"], n_features)
+    weights = validation.as_weights(arrays["sample_weights"], len(rows))
+    seen, review_at = (_count(count) for count in np.split(arrays["sample_counts"], 2))
+    ranks, passed, shares = (arrays[f"sample_{name}"] for name in ("ranks", "passed", "shares"))
+    sizes = (ranks.shape, passed.shape, shares.ndim)
+    numbers = np.concatenate([ranks, passed, shares], dtype=np.float64)
+    if (
+        sizes != ((len(rows),), (1,), 1)
+        or len(rows) == 0
+        or not (len(rows) <= seen < review_at)
+        or not np.all((numbers >= 0.0) & np.isfinite(numbers))
+    ):
+        raise ValueError("the sample of the stream is none that learning could have made")
+    return Sample(rows, weights, ranks, float(passed[0]), seen, review_at, shares)
 
 
 def _count(array: AnyArray) -> int:

@@ -53,6 +53,7 @@ def started(
     retention: float,
     *,
     final: bool,
+    before: Components | None = None,
 ) -> PlainComponents:
     """Components fitted to rows by EM, as if these had been learnt.
 
@@ -70,6 +71,8 @@ def started(
         What each row leaves of the weight of those before it.
     final : bool
         Whether no further rows are known to come.
+    before : Components or None
+        Have learnt a longer stream, for which the rows stand.
     """
     rows, weights = held.rows, _faded(held.weights, retention)
     moments = moments_of(rows, held.weights)
@@ -78,10 +81,12 @@ def started(
     # Weights of any size do: what counts are their proportions.
     proportions = weights / weights.max()
     parameters = _fitted(standard, proportions, most, shrinkage, final)
-    components = _components(parameters, moments[1], units, weights.sum())
-    components.state.moments[:] = moments
-    components.state.size[1] = len(rows)
-    components.state.ages[: components.n_components] = len(rows)
+    mass = weights.sum() if before is None else before.masses.sum()
+    n_learnt = len(rows) if before is None else before.n_learnt
+    components = _components(parameters, moments[1], units, mass)
+    components.state.moments[:] = moments if before is None else before.moments
+    components.state.size[1] = n_learnt
+    components.state.ages[: components.n_components] = n_learnt
     return components
 
 

@@ -19,6 +19,7 @@ from figmn.datasets import NAMES, Dataset, load_dataset
 from figmn.paper import published
 from figmn.paper.classifiers import OURS, PEERS, TITLES, classifier
 from figmn.paper.experiment import (
+    ESTIMATORS,
     Check,
     Experiment,
     Figure,
@@ -425,4 +426,5 @@ EXPERIMENT: Final = Experiment(
     measure,
     present,
     parallel=True,
+    sources=ESTIMATORS,
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 Settings: TypeAlias = dict[str, Any]
 Result: TypeAlias = dict[str, Any]
 Results: TypeAlias = Mapping[str, Result]
 """Results by the names of their units."""
+
+MIXTURE: Final = ("kernels", "components", "batch", "mixture", "reference.py")
+"""The parts of the package that are the mixture, and what it is compared with."""
+ESTIMATORS: Final = (*MIXTURE, "estimators", "datasets")
 
 
 class Plan(NamedTuple):
@@ -102,6 +106,9 @@ class Experiment:
         Whether each unit has a process of its own, as where memory is measured.
     images : tuple of str
         Image data that a full run needs.
+    sources : tuple of str
+        Parts of the package that results come from: when one of them changes, what was
+        kept is done anew.
     """
 
     name: str
@@ -112,3 +119,4 @@ class Experiment:
     parallel: bool = False
     apart: bool = False
     images: tuple[str, ...] = ()
+    sources: tuple[str, ...] = MIXTURE

@@ -56,6 +56,20 @@ def log_log(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -
     return _svg(figure)
 
 
+def curves(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -> str:
+    """Curves on linear axes, a panel for each title, under one legend."""
+    figure, axes = _panels(len(panels), 3.6, 3.4)
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        for colour, curve in zip(COLOURS, lines, strict=False):
+            axis.plot(curve.x, curve.y, color=colour, label=curve.label, linewidth=1.3)
+        axis.set(title=title, xlabel=x_label)
+        axis.grid(alpha=0.25)
+    axes[0].set_ylabel(y_label)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=len(labels), loc="outside upper center")
+    return _svg(figure)
+
+
 def bars(groups: Mapping[str, Mapping[str, float]], x_label: str, start: float = 0.0) -> str:
     """Horizontal bars: a group for each name, a bar in it for each label."""
     labels = list(next(iter(groups.values())))

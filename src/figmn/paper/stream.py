@@ -17,7 +17,17 @@ from figmn import Mixture, MixtureClassifier, MixtureRegressor
 from figmn._typing import Array
 from figmn.datasets import NAMES, load_dataset
 from figmn.paper.accuracy import shuffled
-from figmn.paper.experiment import Experiment, Figure, Plan, Result, Results, Section, Table, Unit
+from figmn.paper.experiment import (
+    ESTIMATORS,
+    Experiment,
+    Figure,
+    Plan,
+    Result,
+    Results,
+    Section,
+    Table,
+    Unit,
+)
 from figmn.paper.plots import Snapshot, growth
 from figmn.paper.statistics import spread
 from figmn.paper.text import plus_minus
@@ -193,4 +203,5 @@ EXPERIMENT: Final = Experiment(
     measure,
     present,
     parallel=True,
+    sources=ESTIMATORS,
 )

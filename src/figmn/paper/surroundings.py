@@ -5,24 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 _DISTRIBUTIONS: Final = ("numpy", "scipy", "scikit-learn", "numba")
-_MEASURED: Final = ("kernels", "components", "mixture", "estimators", "datasets", "reference.py")
-"""The parts of the package that results come from: not those that present them."""
 
 
 def surroundings() -> dict[str, str]:
-    """All that results depend on beside their settings, by name."""
+    """All that results depend on beside their settings and the code, by name."""
     versions = {name: metadata.version(name) for name in _DISTRIBUTIONS}
     return {
         "machine": f"{_processor()}, {usable_cores()} cores",
         "system": f"{platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
         **versions,
-        "figmn": f"{metadata.version('figmn')}, code {_code_digest()}",
+        "figmn": metadata.version("figmn"),
     }
 
 
@@ -43,11 +42,11 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown processor"
 
 
-def _code_digest() -> str:
-    """Digest of the sources that results come from."""
+def code_digest(parts: Sequence[str]) -> str:
+    """Digest of the sources of some parts of the package: folders, or files by name."""
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for part in _MEASURED:
+    for part in sorted(parts):
         path = package / part
         for source in sorted(path.glob("*.py")) if path.is_dir() else [path]:
             digest.update(source.read_bytes())

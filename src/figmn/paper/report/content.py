@@ -22,6 +22,8 @@ class Report:
         That makes this report.
     durations : dict of float
         Seconds of work, by experiment.
+    codes : dict of str
+        Digests of the sources that results come from, by experiment.
     """
 
     plan: Plan
@@ -29,6 +31,7 @@ class Report:
     surroundings: dict[str, str]
     command: str
     durations: dict[str, float]
+    codes: dict[str, str]
 
     title = "The paper, reproduced"
 
@@ -72,6 +75,7 @@ class Report:
             ("command", f"`{self.command}`"),
             ("seed", f"{self.plan.seed}"),
             *self.surroundings.items(),
+            ("digests of the code", ", ".join(" ".join(item) for item in self.codes.items())),
             ("time of the work", f"{took}; in all {seconds(sum(self.durations.values()))}"),
         ]
         return Table(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from figmn._typing import AnyArray, Array, Index
 from figmn.rl import PlanningAgent, QLearningAgent
 from figmn.rl.dynamics import MixtureDynamics
 from figmn.rl.memory import Transitions
+
+_OTHER_ACTION: Final = 10.0  # distance to a step with another action, in standard deviations
 
 
 class NearestDynamics(MixtureDynamics):
@@ -18,16 +21,16 @@ class NearestDynamics(MixtureDynamics):
         """Remember all transitions."""
         self._remember(steps, np.column_stack([steps.after - steps.before, steps.rewards]))
 
-    def predict(self, states: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, states: Array, actions: AnyArray) -> tuple[Array, Array]:
         """Weighted mean of what followed the nearest steps."""
         weights, nearest = self._neighbours(states, actions)
         weights /= weights.sum(axis=1, keepdims=True)
         changes = np.einsum("nk,nkm->nm", weights, self.residuals[nearest])
         return states + changes[:, :-1], changes[:, -1]
 
-    def _with_action(self, states: np.ndarray, actions: np.ndarray, size: float) -> np.ndarray:
+    def _with_action(self, states: Array, actions: AnyArray, size: float) -> Array:
         # With no mixture to tell what an action does, only the same action will do.
-        return super()._with_action(states, actions, 10.0)
+        return super()._with_action(states, actions, _OTHER_ACTION)
 
 
 class NearestPlanningAgent(PlanningAgent):
@@ -40,9 +43,9 @@ class NearestPlanningAgent(PlanningAgent):
 class TileValues:
     """Values of actions in overlapping tilings of the space, from an optimistic start."""
 
-    N_TILINGS = 16
-    WIDTH = 1.0  # of a tile, in standard deviations
-    RATE = 0.2
+    N_TILINGS: Final = 16
+    WIDTH: Final = 1.0  # of a tile, in standard deviations
+    RATE: Final = 0.2
 
     def __init__(self, n_variables: int, n_actions: int, *, optimistic: float) -> None:
         self.optimistic = optimistic
@@ -50,9 +53,9 @@ class TileValues:
         # Odd displacements keep the tilings' diagonals from coinciding.
         shift = np.outer(np.arange(self.N_TILINGS), 2 * np.arange(n_variables) + 1)
         self._offsets = self.WIDTH * (shift % self.N_TILINGS) / self.N_TILINGS
-        self._tiles: dict[bytes, np.ndarray] = {}
+        self._tiles: dict[bytes, Array] = {}
 
-    def _active(self, state: np.ndarray) -> list[np.ndarray]:
+    def _active(self, state: Array) -> list[Array]:
         places = np.floor((state + self._offsets) / self.WIDTH).astype(np.int16)
         return [
             self._tiles.setdefault(
@@ -61,7 +64,7 @@ class TileValues:
             for number, place in enumerate(places)
         ]
 
-    def learn(self, states: np.ndarray, actions: np.ndarray, values: np.ndarray) -> None:
+    def learn(self, states: Array, actions: Index, values: Array) -> None:
         """Move the active tiles' values towards given ones."""
         for state, action, value in zip(states, actions, values, strict=True):
             tiles = self._active(state)
@@ -69,7 +72,7 @@ class TileValues:
             for tile in tiles:
                 tile[action] += self.RATE * error
 
-    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def predict(self, states: Array) -> tuple[Array, Array, Array]:
         """Means, the same again (their optimism is in the start), and no errors."""
         means = np.array([np.mean(self._active(state), axis=0) for state in states])
         return means, means, np.zeros_like(means)
