@@ -104,7 +104,7 @@ def test_components_without_rows_are_left_out():
 @pytest.mark.parametrize("n_clusters", [1, 2, 5])
 def test_as_many_components_as_clusters(n_clusters):
     rows = standard(clusters(600, 3, n_clusters, spread=25.0))
-    parameters = selection.fitted(rows, np.ones(600), None, None, final=True)
+    parameters = selection.fitted(rows, np.ones(600), selection.Preferences())
     assert np.sum(parameters.weights > 0.01) == n_clusters
 
 
@@ -121,6 +121,20 @@ def test_the_order_of_rows_that_are_fitted_together_makes_no_difference():
     order = np.argsort(rows[:, 0])
     one, other = (IncrementalGaussianMixture().fit(part) for part in (rows, rows[order]))
     assert_allclose(one.score_samples(rows), other.score_samples(rows), rtol=1e-9)
+
+
+def test_parsimony_costs_components_and_little_else():
+    rows = skewed(1500)
+    known, others = rows[:1000], rows[1000:]
+    fits = [Mixture(3, parsimony=p).learn(known).consolidate() for p in (0.0, 1.0, 100.0)]
+    counts = [fit.n_components for fit in fits]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == 1
+    scores = [fit.log_density(others).mean() for fit in fits]
+    assert scores[1] > scores[0] - 0.1
+    assert scores[2] < scores[1] - 0.2
+    with pytest.raises(ValueError, match="parsimony"):
+        Mixture(3, parsimony=-1.0)
 
 
 def test_the_bound_holds_from_the_start():

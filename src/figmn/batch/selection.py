@@ -40,9 +40,26 @@ class Choice(NamedTuple):
     """Number of components, on average over the folds."""
 
 
-def fitted(
-    rows: Array, weights: Array, bound: int | None, shrinkage: float | None, *, final: bool
-) -> Parameters:
+class Preferences(NamedTuple):
+    """What is wanted of a mixture, beside explaining rows that it has not seen.
+
+    Attributes
+    ----------
+    most : int or None
+        Bound on the number of components.
+    shrinkage : float or None
+        How many rows the pooled covariance counts for in each component; chosen if None.
+    parsimony : float
+        Fewer components are preferred if they are worse by no more than so many
+        standard errors.
+    """
+
+    most: int | None = None
+    shrinkage: float | None = None
+    parsimony: float = 1.0
+
+
+def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -50,15 +67,9 @@ def fitted(
     rows : array of shape (N, D)
         Complete, in standard units. Their order makes no difference.
     weights : array of shape (N,)
-    bound : int or None
-        On the number of components.
-    shrinkage : float or None
-        How many rows the pooled covariance counts for in each component; chosen if None.
-    final : bool
-        Whether these are all the rows that are known to come: then the fewest
-        components that are not significantly worse are enough, while a longer
-        stream will support more.
+    preferences : Preferences
     """
+    bound, shrinkage, parsimony = preferences
     order = np.lexsort(rows.T)
     # What the weights are worth: as many equal ones would vary as little.
     worth = weights.sum() / np.square(weights).sum()
@@ -69,7 +80,7 @@ def fitted(
     folds = _folds(batch)
     priors = _PRIORS if shrinkage is None else (shrinkage,)
     choices = [choice for prior in priors for choice in _climbed(folds, prior, most)]
-    choice = _best(choices, 1.0 if final else 0.5)
+    choice = _best(choices, parsimony)
     parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
     for _ in range(choice.steps):
         parameters = _stepped(batch, parameters, choice.prior, most, tolerance=2.5e-4)

@@ -163,8 +163,8 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         return self._calibration
 
     def _mixture_settings(self) -> dict[str, Any]:
-        # What predicts best is not the density with the sharpest spikes.
-        return {**super()._mixture_settings(), "shrinkage": _SHRINKAGE}
+        # What predicts best is not the density with the sharpest spikes, nor the simplest.
+        return {**super()._mixture_settings(), "shrinkage": _SHRINKAGE, "parsimony": 0.0}
 
     def _joint(self, X: Any, y: Any, *, reset: bool) -> Array:
         self._require_targets(y)

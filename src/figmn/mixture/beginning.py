@@ -94,15 +94,7 @@ def _fitted(
     before: Components | None = None,
 ) -> Begun:
     """Fit rows by EM, in place of components before, if there are any."""
-    fitted = started(
-        held,
-        scale,
-        choices.max_components,
-        choices.shrinkage,
-        choices.retention,
-        final=final,
-        before=before,
-    )
+    fitted = started(held, scale, choices.preferences(final), choices.retention, before)
     components = engine.suited(fitted, choices.update)
     growth = Growth.of(components, suggested_scale(components.moments))
     settings = choices.for_kernel(components.n_features, scale, growth)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from figmn._typing import Array
+from figmn.batch.selection import Preferences
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings
 from figmn.mixture.start import NOVELTY, Growth
@@ -19,6 +20,7 @@ _HALF_A_ROW: Final = 0.5 * float(np.log(2.0))
 _UNBOUNDED: Final = int(np.iinfo(np.int64).max)
 _FIXED_DELTA, _FIXED_BETA = 1.0, 0.1  # where one of them is set, or nothing is chosen
 _WARMUP_FOR_SCALE, _WARMUP_FOR_START = 100, 2048
+_PARSIMONY_ON_THE_WAY, _PARSIMONY_AT_THE_END = 0.5, 1.0
 _MOST_FOR_START: Final = 255  # variables: beyond, 2048 rows say too little, and EM is slow
 
 
@@ -35,6 +37,7 @@ class Choices:
     warmup: int | None = None
     half_life: float | None = None
     shrinkage: float | None = None
+    parsimony: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
@@ -55,6 +58,8 @@ class Choices:
             )
         if self.shrinkage is not None:
             checked["shrinkage"] = check_number(self.shrinkage, "shrinkage", 0.0, LARGEST)
+        if self.parsimony is not None:
+            checked["parsimony"] = check_number(self.parsimony, "parsimony", 0.0, LARGEST)
         if self.update not in ("exact", "paper"):
             raise ValueError(f"update must be 'exact' or 'paper', not {self.update!r}.")
         for name, value in checked.items():
@@ -74,6 +79,14 @@ class Choices:
         if self.warmup is not None:
             return self.warmup
         return _WARMUP_FOR_START if self.start_from_batch(n_features) else _WARMUP_FOR_SCALE
+
+    def preferences(self, final: bool) -> Preferences:
+        """What a start by EM is to look for; ``final`` if no further rows are known to come."""
+        parsimony = self.parsimony
+        if parsimony is None:
+            # A longer stream will support more components.
+            parsimony = _PARSIMONY_AT_THE_END if final else _PARSIMONY_ON_THE_WAY
+        return Preferences(self.max_components, self.shrinkage, parsimony)
 
     @property
     def width(self) -> float:

@@ -85,6 +85,10 @@ class Mixture:
         How many rows the pooled covariance counts for in each component, where the
         mixture starts from EM. With None rows that are left out decide between 0, 1
         and 10.
+    parsimony : float or None, default=None
+        How many standard errors, in the likelihood of rows left out, fewer components
+        may cost where the mixture starts from EM. With None 1, or 0.5 where more rows
+        are to come; 0 is for predictions, where components cost nothing but time.
 
     Notes
     -----
@@ -136,6 +140,7 @@ class Mixture:
         warmup: int | None = None,
         half_life: float | None = None,
         shrinkage: float | None = None,
+        parsimony: float | None = None,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
         self._choices = Choices(
@@ -148,6 +153,7 @@ class Mixture:
             warmup,
             half_life,
             shrinkage,
+            parsimony,
         )
         self.scale = None if scale is None else validation.as_scale(scale, n_features)
         self._components = engine.none(n_features, self._choices.update)

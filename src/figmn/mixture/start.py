@@ -9,6 +9,7 @@ import numpy as np
 from figmn._typing import Array
 from figmn.batch import gaps, selection
 from figmn.batch.em import Batch, Parameters, converged
+from figmn.batch.selection import Preferences
 from figmn.components import factors
 from figmn.components import state as states
 from figmn.components.base import Components
@@ -48,11 +49,8 @@ class Growth(NamedTuple):
 def started(
     held: HeldRows,
     scale: Array | None,
-    most: int | None,
-    shrinkage: float | None,
+    preferences: Preferences,
     retention: float,
-    *,
-    final: bool,
     before: Components | None = None,
 ) -> PlainComponents:
     """Components fitted to rows by EM, as if these had been learnt.
@@ -63,14 +61,9 @@ def started(
     scale : array of shape (D,) or None
         Units of the columns, by which the variance floor goes; their standard
         deviations by default.
-    most : int or None
-        Bound on the number of components.
-    shrinkage : float or None
-        How many rows the pooled covariance counts for in each component.
+    preferences : Preferences
     retention : float
         What each row leaves of the weight of those before it.
-    final : bool
-        Whether no further rows are known to come.
     before : Components or None
         Have learnt a longer stream, for which the rows stand.
     """
@@ -80,7 +73,7 @@ def started(
     standard = (rows - moments[1]) / units
     # Weights of any size do: what counts are their proportions.
     proportions = weights / weights.max()
-    parameters = _fitted(standard, proportions, most, shrinkage, final)
+    parameters = _fitted(standard, proportions, preferences)
     mass = weights.sum() if before is None else before.masses.sum()
     n_learnt = len(rows) if before is None else before.n_learnt
     components = _components(parameters, moments[1], units, mass)
@@ -106,21 +99,19 @@ def _faded(weights: Array, retention: float) -> Array:
     return left
 
 
-def _fitted(
-    rows: Array, weights: Array, most: int | None, shrinkage: float | None, final: bool
-) -> Parameters:
+def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
-        return selection.fitted(rows, weights, most, shrinkage, final=final)
+        return selection.fitted(rows, weights, preferences)
     random = np.random.default_rng(0)
     alone = PlainComponents(states.empty(rows.shape[1], 1))
     alone.learn(rows, weights, _one_component(rows.shape[1]))
     complete = gaps.drawn(alone, rows, random)
-    parameters = selection.fitted(complete, weights, most, shrinkage, final=final)
+    parameters = selection.fitted(complete, weights, preferences)
+    prior = _REFILLED_PRIOR if preferences.shrinkage is None else preferences.shrinkage
     for _ in range(_FILLINGS):
         components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
         batch = Batch(gaps.drawn(components, rows, random), weights)
-        prior = _REFILLED_PRIOR if shrinkage is None else shrinkage
         parameters = converged(batch, batch.posteriors(parameters), prior)
     return parameters
 
