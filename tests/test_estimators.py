@@ -430,3 +430,20 @@ def test_settings_cannot_change_between_one_mixture_and_several():
     model = MixtureClassifier().partial_fit(rows, labels)
     with pytest.raises(ValueError, match="start afresh"):
         model.set_params(delta=1.0).partial_fit(rows, labels)
+
+
+def test_a_stream_is_predicted_by_which_class_follows_which():
+    """Inputs of pure noise, and labels that stay nine times out of ten."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 2))
+    labels = np.cumsum(rng.uniform(size=1500) < 0.1) % 3
+    model = MixtureClassifier(half_life=500.0).partial_fit(rows[:1], labels[:1], classes=[0, 1, 2])
+    hits = []
+    for t in range(1, 1500):
+        hits.append(model.predict(rows[t : t + 1])[0] == labels[t])
+        model.partial_fit(rows[t : t + 1], labels[t : t + 1])
+    assert np.mean(hits[500:]) == pytest.approx(0.9, abs=0.02)
+    followers = model.views_[1].probabilities(rows[:1])[0]
+    assert followers[labels[-1]] == pytest.approx(0.9, abs=0.04)
+    assert followers.sum() == pytest.approx(1.0)
+    assert followers.argmin() == (labels[-1] + 2) % 3  # which never follows

@@ -9,12 +9,13 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array
 from figmn.kernels.compiler import LARGEST_DISTANCE
-from figmn.kernels.evaluation import evaluate
+from figmn.kernels.evaluation import evaluate, log_sum_of_few
 
 # From here on matrix products are faster than the compiled loop (measured with
 # ten components); a product takes a few calls that single rows do not repay.
 _LEAST_FEATURES: Final = 16
 _LEAST_ROWS: Final = 32
+_FEW_VALUES: Final = 512  # up to here a compiled loop is faster than NumPy's
 _BLOCK: Final = 512  # rows at a time, to stay in the cache
 
 
@@ -39,9 +40,10 @@ def evaluated(
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
     log_weights = np.log(weights)
+    if rows.shape[1] < _LEAST_FEATURES or len(rows) < _LEAST_ROWS:
+        evaluate(rows, means, whiteners, variances, log_dets, log_weights, distances, log_joint)
+        return distances, log_joint
     complete: AnyArray = np.asarray(~np.isnan(rows).any(axis=1))
-    if rows.shape[1] < _LEAST_FEATURES or complete.sum() < _LEAST_ROWS:
-        complete = np.zeros(len(rows), dtype=bool)
     if complete.any():
         distances[complete] = _distances(rows[complete], means, whiteners, variances)
         constants = log_weights - 0.5 * (rows.shape[1] * math.log(2.0 * math.pi) + log_dets)
@@ -73,13 +75,15 @@ def log_sum(values: Array) -> Array:
 
     SciPy's does more, and takes ten times as long on few rows.
     """
+    if values.size <= _FEW_VALUES:
+        return log_sum_of_few(values)
     largest = values.max(axis=1, keepdims=True)
     total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
     return total
 
 
 def normalised(log_joint: Array) -> Array:
-    """Posteriors from joint log densities of shape (N, K)."""
-    posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
-    posteriors /= posteriors.sum(axis=1, keepdims=True)
+    """Posteriors from joint log densities of shape (..., K)."""
+    posteriors: Array = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))
+    posteriors /= posteriors.sum(axis=-1, keepdims=True)
     return posteriors

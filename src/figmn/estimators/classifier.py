@@ -12,9 +12,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from figmn._typing import AnyArray, Array, ArrayLike, Index
+from figmn.components.density import normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
-from figmn.estimators.views import ClassView, JointView, RecentView, View, indicator_scale, part_of
+from figmn.estimators.views import (
+    ClassView,
+    JointView,
+    SuccessionView,
+    View,
+    indicator_scale,
+    part_of,
+)
 from figmn.mixture import Mixture
 from figmn.mixture.choices import is_auto
 from figmn.mixture.validation import as_scale, as_weights, check_range
@@ -22,14 +30,15 @@ from figmn.mixture.validation import as_scale, as_weights, check_range
 _WIDTHS: Final = (0.5, 2.0, 3.0)
 _NOVEL: Final = 0.1
 _TRACKING: Final[dict[str, Any]] = {"delta": 1.0, "beta": 0.01}
-_FADING: Final = 0.98  # of a view's loss, from row to row
+_FADING: Final = 0.95  # of a view's loss, from row to row
 _IMPROBABLE: Final = 1e-4
-_TINY: Final = 1e-100
+_TINY: Final = 1e-200
+_POWERS: Final = np.array([0.1, 0.3, 1.0])
 _SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
 _VIEWS: Final[dict[str, type[View]]] = {
     "class": ClassView,
     "joint": JointView,
-    "recent": RecentView,
+    "succession": SuccessionView,
 }
 
 
@@ -45,7 +54,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     Inputs that are NaN are integrated out.
 
     With a ``half_life``, and left to itself otherwise, it tracks a stream that drifts:
-    by a mixture a class that forgets, by the classes of the latest rows, and by both
+    by a mixture a class that forgets, by which class follows which, and by both
     together, each trusted for how well it has predicted lately. Rows are learnt one by
     one then, and predictions are for the rows that come next.
 
@@ -58,7 +67,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     ----------
     views_ : list
         The ways to look at the rows, each with its mixtures.
-    losses_ : array of shape (3,) or None
+    losses_ : array of shape (5,) or None
         How badly each way has predicted lately, in nats, if the stream drifts.
     mixture_ : figmn.Mixture
         Over the columns of X, then an indicator a class: those that were
@@ -85,7 +94,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     classes_: AnyArray
     views_: list[View]
     losses_: Array | None
-    _latest: tuple[Array, Array] | None = None
+    _latest: tuple[bytes, Array] | None = None
     _learnt = "views_"
     _kept = ("_columns", "_declared")
 
@@ -177,22 +186,25 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     def _predictions(self, rows: Array) -> Array:
         """Probabilities by each view, of shape (V, N, C)."""
-        if self._latest is not None and np.array_equal(self._latest[0], rows, equal_nan=True):
+        if self._latest is not None and self._latest[0] == rows.tobytes():
             return self._latest[1]  # predicted a moment ago, and nothing learnt since
         views = [view.probabilities(rows) for view in self.views_]
         if self.losses_ is None:
             return np.array(views)
-        predictions = np.array([*views, self._with_recent(*views)])
+        predictions = np.array([*views, *self._together(*views)])
         if len(rows) == 1:
-            self._latest = rows.copy(), predictions
+            self._latest = rows.tobytes(), predictions
         return predictions
 
-    def _with_recent(self, given: Array, recent: Array) -> Array:
-        """Probabilities by inputs, with the frequencies of the latest rows for prior."""
+    def _together(self, given: Array, following: Array) -> Array:
+        r"""Probabilities by inputs and by the class of the row before, of shape (3, N, C).
+
+        :math:`p(c \mid x, c') \propto p(x \mid c)^a \, p(c \mid c')`: with powers below one as
+        well, since neighbours in a stream have much of what the inputs tell in common.
+        """
         counts = np.maximum(self.views_[0].counts, _TINY)  # type: ignore[attr-defined]
-        joint: Array = (given + _TINY) * recent / counts
-        joint /= joint.sum(axis=1, keepdims=True)
-        return joint
+        likelihoods = np.log(np.maximum(given, _TINY)) - np.log(counts)
+        return normalised(_POWERS[:, np.newaxis, np.newaxis] * likelihoods + np.log(following))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, of shape (N, C), in the order of ``classes_``."""
@@ -205,8 +217,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             return mean[:, self._columns]
         trust = np.exp(self.losses_.min() - self.losses_)
         trust /= trust.sum()
-        probabilities: Array = np.einsum("v,vnc->nc", trust, predictions)
-        return probabilities[:, self._columns]
+        flat: Array = trust @ predictions.reshape(len(trust), -1)
+        return flat.reshape(predictions.shape[1:])[:, self._columns]
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row, of shape (N,)."""
@@ -236,7 +248,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if not (is_auto(self.delta) and is_auto(self.beta)):
             return [("joint", settings)]
         if self.half_life is not None:
-            return [("class", {**settings, **_TRACKING}), ("recent", {})]
+            return [("class", {**settings, **_TRACKING}), ("succession", {})]
         joint = [("joint", {**settings, "delta": width, "beta": _NOVEL}) for width in _WIDTHS]
         return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
@@ -253,10 +265,10 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             center = moments[1]
         views: list[View] = []
         drifts = len(self._view_settings()) > 1 and self.half_life is not None
-        self.losses_ = np.zeros(3) if drifts else None
+        self.losses_ = np.zeros(2 + len(_POWERS)) if drifts else None
         for kind, settings in self._view_settings():
-            if kind == "recent":
-                views.append(RecentView(n_classes))
+            if kind == "succession":
+                views.append(SuccessionView(n_classes))
             elif kind == "class":
                 own = None if scale is None else scale[:n_features]
                 views.append(ClassView(n_features, n_classes, settings, own))
@@ -392,7 +404,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             raise ValueError("the number of classes does not match the views")
         if n_features != {self.n_features_in_}:
             raise ValueError("the number of columns does not match the views")
-        if self.losses_ is not None and np.shape(self.losses_) != (len(self.views_) + 1,):
+        if self.losses_ is not None and np.shape(self.losses_) != (2 + len(_POWERS),):
             raise ValueError("the losses do not match the views")
 
 

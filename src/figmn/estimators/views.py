@@ -20,9 +20,8 @@ from figmn.mixture.warmup import last_refit
 
 _BLOCK: Final = 512  # rows to predict at a time
 _ROWS_FOR_SCALE: Final = 100
-_RECENT: Final = 2.0**-0.5  # what a row leaves of the counts of the latest classes
-_REMEMBERED: Final = 200  # rows; of those before nothing is left
-_UNSEEN: Final = 0.02
+_REMEMBERED: Final = 0.999  # of what has followed a class, whenever it occurs again
+_UNSEEN: Final = 0.5  # rows that count for all successions alike
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -259,12 +258,15 @@ class ClassView(View):
     def _learn(self, rows: Array, columns: Index, weights: Array) -> None:
         half_life = self.settings["half_life"]
         fades = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        if len(rows) == 1:  # the same as below, in a tenth of the time
+            column, weight = int(columns[0]), float(weights[0])
+            self.counts = self.counts * fades**weight
+            self.counts[column] += weight
+            self.mixtures[column]._learn(rows, weights)
+            return
         since = weights.sum() - np.cumsum(weights)
         self.counts = self.counts * fades ** weights.sum()
         np.add.at(self.counts, columns, weights * fades**since)
-        if len(rows) == 1:
-            self.mixtures[columns[0]]._learn(rows, weights)
-            return
         for column in np.unique(columns):
             here = columns == column
             self.mixtures[column]._learn(rows[here], weights[here])
@@ -292,7 +294,7 @@ class ClassView(View):
     def probabilities(self, rows: Array) -> Array:
         r"""Posteriors :math:`p(c) p(x \mid c)` by their sum."""
         view = self._seen()
-        seen = [k for k in range(self.n_classes) if view.counts[k] > 0.0]
+        seen = [k for k, count in enumerate(view.counts.tolist()) if count > 0.0]
         probabilities = np.zeros((len(rows), self.n_classes))
         if not seen:
             return probabilities + 1.0 / self.n_classes
@@ -352,14 +354,15 @@ class ClassView(View):
         return view
 
 
-class RecentView(View):
-    """How frequent the classes were among the latest rows, whatever the inputs.
+class SuccessionView(View):
+    """Which class follows which, whatever the inputs.
 
     Where neighbours in a stream often share their class, nothing predicts better.
     """
 
     def __init__(self, n_classes: int) -> None:
-        self.counts = np.zeros(n_classes)
+        self.counts = np.zeros((n_classes, n_classes))
+        self.latest = -1  # the class of the row before; at first there is none
 
     @property
     def n_classes(self) -> int:
@@ -377,25 +380,32 @@ class RecentView(View):
         return []
 
     def learn(self, rows: Array, columns: Index, weights: Array) -> None:
-        """Count classes, with less and less weight on earlier ones."""
-        last = weights > 0.0
-        columns, weights = columns[last][-_REMEMBERED:], weights[last][-_REMEMBERED:]
-        ages = np.arange(len(columns))[::-1]
-        self.counts = self.counts * _RECENT ** len(columns)
-        np.add.at(self.counts, columns, _RECENT**ages)
+        """Count successions, with less and less weight on earlier ones."""
+        for column, weight in zip(columns.tolist(), weights.tolist(), strict=True):
+            if weight > 0.0:
+                self._follow(column)
+
+    def _follow(self, column: int) -> None:
+        if self.latest >= 0:
+            followers = self.counts[self.latest]
+            followers *= _REMEMBERED
+            followers[column] += 1.0
+        self.latest = column
 
     def add_classes(self, count: int) -> Self:
         """Add classes that have not occurred."""
         view = type(self)(self.n_classes + count)
-        view.counts[: self.n_classes] = self.counts
+        view.counts[: self.n_classes, : self.n_classes] = self.counts
+        view.latest = self.latest
         return view
 
     def consolidate(self) -> None:
         """Nothing is held back."""
 
     def probabilities(self, rows: Array) -> Array:
-        """The same for each row; a class that has not occurred lately is possible too."""
-        shares = self.counts + _UNSEEN
+        """The same for each row; what has never followed is possible too."""
+        followers = self.counts[self.latest] if self.latest >= 0 else np.zeros(self.n_classes)
+        shares = followers + _UNSEEN / self.n_classes
         return np.tile(shares / shares.sum(), (len(rows), 1))
 
     def is_configured(self, settings: dict[str, Any]) -> bool:
@@ -406,14 +416,18 @@ class RecentView(View):
         """There is nothing to set."""
 
     def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """The counts."""
-        return {}, {"counts": self.counts}
+        """The counts, and the latest class."""
+        return {"latest": self.latest}, {"counts": self.counts}
 
     @classmethod
     def unpack(cls, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         """Check that they are counts."""
-        view = cls(len(arrays["counts"]))
-        view.counts = as_weights(arrays["counts"], len(view.counts))
+        counts = arrays["counts"]
+        view = cls(len(counts))
+        if counts.shape != view.counts.shape or settings["latest"] not in range(-1, len(counts)):
+            raise ValueError("the successions do not match the classes")
+        view.counts = as_weights(counts.ravel(), counts.size).reshape(counts.shape)
+        view.latest = int(settings["latest"])
         return view
 
 

@@ -89,6 +89,21 @@ def distance_of(
 
 
 @compiled
+def log_sum_of_few(values: Array) -> Array:
+    """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
+    total = np.empty((values.shape[0], 1))
+    for i in range(values.shape[0]):
+        largest = values[i, 0]
+        for k in range(1, values.shape[1]):
+            largest = max(largest, values[i, k])
+        parts = 0.0
+        for k in range(values.shape[1]):
+            parts += math.exp(values[i, k] - largest)
+        total[i, 0] = largest + math.log(parts)
+    return total
+
+
+@compiled
 def fill(
     points: Array,
     means: Array,
