@@ -66,12 +66,13 @@ class IGMN:
 
     def learn_one(self, x: Array, weight: float = 1.0) -> None:
         """Learn one row of shape (D,)."""
-        novel = not np.any(self.squared_distances(x) < self.threshold)
+        distances = self.squared_distances(x)
+        novel = not np.any(distances < self.threshold)
         if len(self.masses) == 0 or (novel and len(self.masses) < self.max_components):
             self._create(x, weight)
             return
         self.ages += 1
-        for k, posterior in enumerate(self.posteriors(x)):
+        for k, posterior in enumerate(self._posteriors(distances)):
             self.masses[k] += weight * posterior
             w = weight * posterior / self.masses[k]
             e = x - self.means[k]
@@ -105,8 +106,11 @@ class IGMN:
 
     def posteriors(self, x: Array) -> Array:
         """Probabilities of the components given a row, of shape (K,)."""
+        return self._posteriors(self.squared_distances(x))
+
+    def _posteriors(self, distances: Array) -> Array:
         log_det = np.linalg.slogdet(self.covariances)[1]
-        log_joint = np.log(self.masses) - 0.5 * (log_det + self.squared_distances(x))
+        log_joint = np.log(self.masses) - 0.5 * (log_det + distances)
         likelihood = np.exp(log_joint - log_joint.max())
         posteriors: Array = likelihood / likelihood.sum()
         return posteriors

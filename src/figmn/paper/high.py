@@ -190,9 +190,8 @@ def _times_table(results: Results) -> Table:
                 for name in SETS
             ),
             "The paper projects IGMN's CIFAR-10 training from 100 images.",
-            "IGMN inverts by LAPACK, as the algorithm is printed: for each image to learn once "
-            "for the novelty test and once for the posterior, and again for each to classify. A "
-            "single inversion an image, and nothing else, would take "
+            "IGMN inverts by LAPACK once for each image to learn, for novelty and posterior "
+            "alike, and takes a determinant; the inversion alone takes "
             + " and ".join(_inversions(results, name) for name in SETS)
             + f". FIGMN learns and answers in chunks of {_CHUNK:,} images, with the same result "
             "as one by one.",

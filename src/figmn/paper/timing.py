@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn import Mixture
 from figmn._typing import Array
+
+_LEAST_FOR_BLOCKS: Final = 256  # variables from which on rows are learnt by blocks
 
 
 class Projected(NamedTuple):
@@ -58,8 +60,10 @@ def projected_seconds(
 
 def load_kernels(n_features: int) -> None:
     """Learn and answer a little, so that nothing is compiled or loaded while time is taken."""
-    rows = np.random.default_rng(0).normal(size=(200, n_features))
-    mixture = Mixture(n_features, scale=1.0, beta=0.0).learn(rows)
-    mixture.log_density(rows)
-    if n_features > 1:
-        mixture.infer(rows[:, 1:], known=np.arange(1, n_features), wanted=[0]).mean()
+    for n in {n_features, min(n_features, _LEAST_FOR_BLOCKS)}:
+        # Enough rows for a component to become dense, in the smaller of the two at least.
+        rows = np.random.default_rng(0).normal(size=(2 * _LEAST_FOR_BLOCKS, n))
+        mixture = Mixture(n, scale=1.0, beta=0.0).learn(rows)
+        mixture.log_density(rows)
+        if n > 1:
+            mixture.infer(rows[:, 1:], known=np.arange(1, n), wanted=[0]).mean()
