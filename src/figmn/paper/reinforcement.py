@@ -67,7 +67,7 @@ class Contestant:
 CONTESTANTS: Final = {
     "planning": Contestant(PlanningAgent, "planning agent", 10),
     "planning-nearest": Contestant(
-        NearestPlanningAgent, "planning, nearest neighbours", 3, patience=200
+        NearestPlanningAgent, "planning, nearest neighbours", 10, patience=200
     ),
     "q-learning": Contestant(QLearningAgent, "Q-learning agent", 3),
     "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 3, patience=300),
@@ -237,9 +237,9 @@ def _runs_table(results: Results) -> Table:
         [cells(name, problem) for name in CONTESTANTS for problem in PROBLEMS],
         (
             "Milliseconds of one processor for a step of the environment, with acting, "
-            "learning and planning. The agents with the mixture replaced have the same seeds, "
-            "three of them, and the one with nearest neighbours is given up after "
-            f"{CONTESTANTS['planning-nearest'].patience} episodes.",
+            "learning and planning. The agents with the mixture replaced are given up after "
+            + " and ".join(f"{CONTESTANTS[name].patience}" for name in SUBSTITUTES.values())
+            + " episodes.",
         ),
     )
 
