@@ -52,7 +52,8 @@ class QLearningAgent(Agent):
         Weight of the optimistic value against rows learnt; more explores longer.
     delta : float or None, default=None
         As for :class:`figmn.Mixture`, for states and values in units of their spread. With
-        None it is a tenth of the number of variables: in many dimensions all is far apart.
+        None it is 0.05 D^1.5 for D variables: the more there are, the further apart are the
+        steps that a component needs for its regression.
     beta : float, default=0.05
         As for :class:`figmn.Mixture`.
     seed : int or None, default=None
@@ -125,7 +126,7 @@ class QLearningAgent(Agent):
             low=low,
             optimistic=optimistic,
             doubt=self.doubt,
-            delta=0.1 * n_variables if self.delta is None else self.delta,
+            delta=0.05 * n_variables**1.5 if self.delta is None else self.delta,
             beta=self.beta,
         )
 
