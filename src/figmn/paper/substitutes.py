@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array
 from figmn.rl import PlanningAgent, QLearningAgent
-from figmn.rl.dynamics import MixtureDynamics
+from figmn.rl.dynamics import MixtureDynamics, spread_of
 from figmn.rl.memory import Transitions
 from figmn.rl.values import Steps
 
@@ -59,8 +59,7 @@ class TileValues:
     def place(self, steps: Steps, values: Array, random: np.random.Generator) -> None:
         """Number the tiles that the steps touch."""
         before = steps.states[steps.first]
-        self.center, self.spread = before.mean(axis=0), before.std(axis=0)
-        self.spread[self.spread == 0.0] = 1.0
+        self.center, self.spread = before.mean(axis=0), spread_of(before)
         self._active = np.array(
             [
                 [self._numbers.setdefault(tile, len(self._numbers)) for tile in self._tiles(state)]

@@ -171,7 +171,7 @@ class QLearningAgent(Agent):
         lengths = [len(episode) for episode in episodes]
         self._fitted = self._with_new_steps(episodes, sum(lengths))
         rows = np.repeat(chosen, lengths)
-        task, (low, high) = self._begun(), self._range(steps)
+        task, (low, high) = self._begun(), self._range(episodes)
         values = self._make_values(task.n_variables, task.n_actions, low, high)
         targets = self._fitted[rows]
         values.place(steps, targets, self._random)
@@ -193,10 +193,11 @@ class QLearningAgent(Agent):
         chosen[-1] = True
         return chosen
 
-    def _range(self, steps: Steps) -> tuple[float, float]:
+    def _range(self, episodes: list[Episode]) -> tuple[float, float]:
         """The least and the greatest value there can be; an end at once is worth nothing."""
         horizon = 1.0 / (1.0 - self._discount)
-        low, high = float(steps.rewards.min()), float(steps.rewards.max())
+        low = min(float(episode.rewards.min()) for episode in episodes)
+        high = max(float(episode.rewards.max()) for episode in episodes)
         return min(0.0, low * horizon), max(0.0, high * horizon)
 
     def _with_new_steps(self, episodes: list[Episode], n_steps: int) -> Array:
@@ -207,7 +208,8 @@ class QLearningAgent(Agent):
         if self._members:
             expected = self._predict(new.states)[1]
         else:
-            expected = np.full((len(new.states), self._begun().n_actions), self._range(new)[1])
+            _, optimistic = self._range(episodes)
+            expected = np.full((len(new.states), self._begun().n_actions), optimistic)
         fitted = self._fitted[len(self._fitted) - known :]
         return np.concatenate([fitted, self._targets(new, expected)])
 

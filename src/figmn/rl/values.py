@@ -11,6 +11,7 @@ from scipy import sparse
 from figmn._typing import AnyArray, Array, Index
 from figmn.kernels.compiler import compiled
 from figmn.mixture import Mixture
+from figmn.rl.dynamics import spread_of
 from figmn.rl.memory import Episode
 from figmn.rl.regression import FrozenRegression
 
@@ -104,8 +105,7 @@ class MixtureValues:
     def place(self, steps: Steps, values: Array, random: np.random.Generator) -> None:
         """Find components for steps and their values of shape (N,), in random order."""
         before = steps.states[steps.first]
-        self.center, self.spread = before.mean(axis=0), before.std(axis=0)
-        self.spread[self.spread == 0.0] = 1.0
+        self.center, self.spread = before.mean(axis=0), spread_of(before)
         self._unit, self._n_states = float(values.std()) or 1.0, len(steps.states)
         states = self._standard(steps.states)
         rows = np.column_stack([states[steps.first], values / self._unit])
