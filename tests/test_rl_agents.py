@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 import figmn
 from figmn.rl import History, PlanningAgent, QLearningAgent
+from figmn.rl.values import Steps
 from rl_environments import Chain, Grid, Precipice, value_of_distance
 
 AGENTS = [PlanningAgent, QLearningAgent]
@@ -86,8 +87,8 @@ def test_a_time_limit_is_not_an_end(agent_class):
     if agent_class is PlanningAgent:
         assert agent._plan.exploring
     else:
-        targets = agent._targets(agent._memory.episodes[-1], np.full((30, 2), -10.0) / agent._unit)
-        np.testing.assert_allclose(targets * agent._unit, -10.0)
+        steps = Steps.of([agent._memory.episodes[-1]])
+        np.testing.assert_allclose(agent._targets(steps, np.full((31, 2), -10.0)), -10.0)
 
 
 @pytest.mark.parametrize("agent_class", AGENTS)
@@ -205,7 +206,7 @@ def test_without_gymnasium_the_remedy_is_named(monkeypatch):
         (PlanningAgent, {"hold": 0}),
         (PlanningAgent, {"noise": -1.0}),
         (PlanningAgent, {"delta": 0.0}),
-        (QLearningAgent, {"trace": 1.5}),
+        (QLearningAgent, {"gap": 1.5}),
         (QLearningAgent, {"beta": 2.0}),
         (QLearningAgent, {"seed": -1}),
         (PlanningAgent, {"discount": 1.5}),

@@ -1,4 +1,4 @@
-"""The agents' parts against direct formulas: regression, spline, model, plan, memory."""
+"""The agents' parts against direct formulas: regression, spline, model, plan, memory, values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pytest
 
 from figmn.rl import kernels
 from figmn.rl.dynamics import MixtureDynamics
-from figmn.rl.memory import Memory, Transitions
+from figmn.rl.memory import Episode, Memory, Transitions
 from figmn.rl.planning import Plan
 from figmn.rl.regression import FrozenRegression
 from figmn.rl.spline import Spline, distance_basis
+from figmn.rl.values import MixtureValues, Steps
 from helpers import random_mixture
 from rl_environments import value_of_distance
 
@@ -140,3 +141,39 @@ def test_a_memory_keeps_the_ends_of_forgotten_episodes():
     restored.restore(memory.arrays(), n_variables=1, n_actions=1)
     restored.start(np.array([0.0]))
     assert restored.ends()[:, 0].tolist() == [0.0, 1.0]
+
+
+# -- Values --------------------------------------------------------------------
+
+
+def _random_episode(random, length, ended):
+    states = random.normal(size=(length + 1, 2))
+    return Episode(states, random.integers(2, size=length), random.normal(size=length), ended)
+
+
+def test_steps_of_episodes_know_where_they_begin_and_which_end():
+    random = np.random.default_rng(0)
+    episodes = [_random_episode(random, 3, True), _random_episode(random, 2, False)]
+    steps = Steps.of(episodes)
+    assert steps.first.tolist() == [0, 1, 2, 4, 5]
+    assert steps.terminal.tolist() == [False, False, True, False, False]
+    np.testing.assert_array_equal(steps.states[steps.first[3:] + 1], episodes[1].states[1:])
+
+
+def test_values_fitted_in_sweeps_are_those_of_the_mixtures_made_of_them():
+    random = np.random.default_rng(1)
+    steps = Steps.of([_random_episode(random, 2000, False)])
+    values = MixtureValues(2, 2, low=-9.0, optimistic=9.0, doubt=0.01, delta=0.3, beta=0.05)
+    before = steps.states[steps.first]
+    values.place(steps, before[:, 0], random)
+    wanted = np.where(steps.actions == 0, before[:, 0] - before[:, 1], 2.0)
+    values.learn(wanted)
+    expected = values.expected()
+    values.finish(wanted)
+    means, hopeful = values.predict(steps.states)
+    np.testing.assert_allclose(hopeful, expected, atol=0.01)  # small shares are left out
+    near = np.abs(steps.states).max(axis=1) < 1.0
+    truth = steps.states[:, 0] - steps.states[:, 1]
+    np.testing.assert_allclose(means[near, 0], truth[near], atol=0.1)
+    far = values.predict(np.array([[50.0, 50.0]]))[1]
+    np.testing.assert_allclose(far, 9.0)

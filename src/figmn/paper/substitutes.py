@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from figmn._typing import AnyArray, Array, Index
+from figmn._typing import AnyArray, Array
 from figmn.rl import PlanningAgent, QLearningAgent
-from figmn.rl.dynamics import MixtureDynamics
+from figmn.rl.dynamics import MixtureDynamics, spread_of
 from figmn.rl.memory import Transitions
+from figmn.rl.values import Steps
 
 _OTHER_ACTION: Final = 10.0  # distance to a step with another action, in standard deviations
 
@@ -45,41 +46,66 @@ class TileValues:
 
     N_TILINGS: Final = 16
     WIDTH: Final = 1.0  # of a tile, in standard deviations
-    RATE: Final = 0.2
 
     def __init__(self, n_variables: int, n_actions: int, *, optimistic: float) -> None:
         self.optimistic = optimistic
         self.n_actions = n_actions
+        self.center, self.spread = np.zeros(n_variables), np.ones(n_variables)
         # Odd displacements keep the tilings' diagonals from coinciding.
         shift = np.outer(np.arange(self.N_TILINGS), 2 * np.arange(n_variables) + 1)
         self._offsets = self.WIDTH * (shift % self.N_TILINGS) / self.N_TILINGS
-        self._tiles: dict[bytes, Array] = {}
+        self._numbers: dict[bytes, int] = {}
 
-    def _active(self, state: Array) -> list[Array]:
-        places = np.floor((state + self._offsets) / self.WIDTH).astype(np.int16)
-        return [
-            self._tiles.setdefault(
-                bytes([number]) + place.tobytes(), np.full(self.n_actions, self.optimistic)
-            )
-            for number, place in enumerate(places)
-        ]
+    def place(self, steps: Steps, values: Array, random: np.random.Generator) -> None:
+        """Number the tiles that the steps touch."""
+        before = steps.states[steps.first]
+        self.center, self.spread = before.mean(axis=0), spread_of(before)
+        self._active = np.array(
+            [
+                [self._numbers.setdefault(tile, len(self._numbers)) for tile in self._tiles(state)]
+                for state in steps.states
+            ]
+        )
+        self._steps = steps
+        self._weights = np.full((len(self._numbers), self.n_actions), self.optimistic)
 
-    def learn(self, states: Array, actions: Index, values: Array) -> None:
-        """Move the active tiles' values towards given ones."""
-        for state, action, value in zip(states, actions, values, strict=True):
-            tiles = self._active(state)
-            error = value - np.mean([tile[action] for tile in tiles])
-            for tile in tiles:
-                tile[action] += self.RATE * error
+    def learn(self, values: Array) -> None:
+        """Move each tile's value by the mean error of the steps in it."""
+        first, actions = self._steps.first, self._steps.actions
+        error = values - self.expected()[first, actions]
+        tiles = (self._active[first] * self.n_actions + actions[:, np.newaxis]).ravel()
+        size = self._weights.size
+        sums = np.bincount(tiles, np.repeat(error, self.N_TILINGS), minlength=size)
+        counts = np.bincount(tiles, minlength=size)
+        self._weights += (sums / np.maximum(counts, 1)).reshape(self._weights.shape)
 
-    def predict(self, states: Array) -> tuple[Array, Array, Array]:
-        """Means, the same again (their optimism is in the start), and no errors."""
-        means = np.array([np.mean(self._active(state), axis=0) for state in states])
-        return means, means, np.zeros_like(means)
+    def expected(self) -> Array:
+        """Values of all actions in all states of the steps."""
+        expected: Array = self._weights[self._active].mean(axis=1)
+        return expected
+
+    def finish(self, values: Array) -> None:
+        """Let go of the steps."""
+        del self._steps, self._active
+
+    def predict(self, states: Array) -> tuple[Array, Array]:
+        """Means, and the same again: their optimism is in the start."""
+        unseen = np.full(self.n_actions, self.optimistic)
+        means = np.empty((len(states), self.n_actions))
+        for n, state in enumerate(states):
+            numbers = [self._numbers.get(tile) for tile in self._tiles(state)]
+            tiles = [unseen if i is None else self._weights[i] for i in numbers]
+            means[n] = np.mean(tiles, axis=0)
+        return means, means
+
+    def _tiles(self, state: Array) -> list[bytes]:
+        standard = (state - self.center) / self.spread
+        places = np.floor((standard + self._offsets) / self.WIDTH).astype(np.int16)
+        return [bytes([number]) + place.tobytes() for number, place in enumerate(places)]
 
 
 class TileQLearningAgent(QLearningAgent):
     """Q-learning with tile coding."""
 
-    def _make_values(self, n_variables: int, n_actions: int, optimistic: float) -> Any:
+    def _make_values(self, n_variables: int, n_actions: int, low: float, optimistic: float) -> Any:
         return TileValues(n_variables, n_actions, optimistic=optimistic)
