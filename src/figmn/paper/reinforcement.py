@@ -69,7 +69,7 @@ CONTESTANTS: Final = {
     "planning-nearest": Contestant(
         NearestPlanningAgent, "planning, nearest neighbours", 10, patience=200
     ),
-    "q-learning": Contestant(QLearningAgent, "Q-learning agent", 3),
+    "q-learning": Contestant(QLearningAgent, "Q-learning agent", 10),
     "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 3, patience=300),
 }
 OURS: Final = ("planning", "q-learning")
