@@ -67,10 +67,10 @@ class Contestant:
 CONTESTANTS: Final = {
     "planning": Contestant(PlanningAgent, "planning agent", 10),
     "planning-nearest": Contestant(
-        NearestPlanningAgent, "planning, nearest neighbours", 10, patience=200
+        NearestPlanningAgent, "planning, nearest neighbours", 3, patience=200
     ),
     "q-learning": Contestant(QLearningAgent, "Q-learning agent", 10),
-    "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 3, patience=300),
+    "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 3, patience=200),
 }
 OURS: Final = ("planning", "q-learning")
 SUBSTITUTES: Final = {"planning": "planning-nearest", "q-learning": "q-learning-tiles"}
