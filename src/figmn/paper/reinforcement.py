@@ -70,7 +70,7 @@ CONTESTANTS: Final = {
         NearestPlanningAgent, "planning, nearest neighbours", 3, patience=200
     ),
     "q-learning": Contestant(QLearningAgent, "Q-learning agent", 10),
-    "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 3, patience=200),
+    "q-learning-tiles": Contestant(TileQLearningAgent, "Q-learning, tile coding", 2, patience=200),
 }
 OURS: Final = ("planning", "q-learning")
 SUBSTITUTES: Final = {"planning": "planning-nearest", "q-learning": "q-learning-tiles"}
