@@ -30,7 +30,7 @@ $(VENV)/kernels: $(VENV)/ready $(wildcard src/figmn/kernels/*.py)
 demo: $(VENV)/kernels ## The paper's experiments in three minutes; tables, and a report in output/
 	$(BIN)/figmn paper --quick $(ARGS)
 
-results: $(VENV)/kernels ## The paper's experiments on real data (about an hour); docs/results.md
+results: $(VENV)/kernels ## The paper's experiments on real data (two hours or more); docs/results.md
 	$(BIN)/figmn paper --full --output output/full --markdown docs/results.md $(ARGS)
 
 test: lint types unit ## Lint, types and all tests
