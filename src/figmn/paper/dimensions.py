@@ -183,4 +183,5 @@ EXPERIMENT: Final = Experiment(
     units,
     measure,
     present,
+    timed=True,
 )

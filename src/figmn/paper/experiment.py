@@ -101,7 +101,10 @@ class Experiment:
     present : callable
         A section of the report, from a plan and the results of all its units.
     parallel : bool
-        Whether units may run side by side: not those that take the time.
+        Whether units may run side by side: not those that take the time, except, on one
+        core each, in a quick run.
+    timed : bool
+        Whether units take the time.
     apart : bool
         Whether each unit has a process of its own, as where memory is measured.
     images : tuple of str
@@ -117,6 +120,7 @@ class Experiment:
     measure: Callable[..., Result]
     present: Callable[[Plan, Results], Section]
     parallel: bool = False
+    timed: bool = False
     apart: bool = False
     images: tuple[str, ...] = ()
     sources: tuple[str, ...] = (*MIXTURE, "reference.py")

@@ -32,7 +32,7 @@ def units(plan: Plan) -> list[Unit]:
     settings = {
         "synthetic": not plan.full,
         "seed": plan.seed,
-        "igmn_budget": 60.0 if plan.full else 2.0,
+        "igmn_budget": 60.0 if plan.full else 1.5,
     }
     return [
         Unit(f"{name}-{algorithm}", {"name": name, "algorithm": algorithm, **settings})
@@ -237,5 +237,6 @@ EXPERIMENT: Final = Experiment(
     units,
     measure,
     present,
+    timed=True,
     images=("mnist", "cifar10"),
 )

@@ -69,7 +69,7 @@ def run(
     missing = [unit for unit in units if unit.name not in records]
     # A pool for each unit, where they are to be apart, is an end of the process for each.
     for group in [[unit] for unit in missing] if experiment.apart else [missing]:
-        with _pool(_shared(cores, experiment, len(group))) as pool:
+        with _pool(_shared(cores, experiment, plan, len(group))) as pool:
             waiting = {
                 pool.submit(_timed, experiment.measure, unit.settings): unit for unit in group
             }
@@ -87,9 +87,10 @@ def _kept(name: str, units: Sequence[Unit], store: Store) -> dict[str, Record]:
     return {name: record for name, record in found.items() if record is not None}
 
 
-def _shared(cores: Cores, experiment: Experiment, n_units: int) -> Cores:
+def _shared(cores: Cores, experiment: Experiment, plan: Plan, n_units: int) -> Cores:
     """Cores for units side by side, of one thread each, or for one at a time."""
-    if experiment.parallel:
+    hurried = experiment.timed and not plan.full and cores.threads == 1
+    if experiment.parallel or hurried:
         return Cores(max(1, min(cores.workers, n_units)), 1)
     return Cores(1, cores.threads)
 
