@@ -206,7 +206,7 @@ def present(plan: Plan, results: Results) -> Section:
         if plan.full
         else "In this quick run the images are random numbers in the shape of MNIST and CIFAR-10, "
         "and fewer: times a row do not depend on the values, and are projected to the sizes of "
-        "the real sets."
+        "the real sets. Two are taken at a time, on one core each, which disturbs them."
     )
     accuracy = [
         f"{SETS[name]} {results[f'{name}-figmn']['accuracy']:.1f} %" for name in SETS if plan.full
@@ -221,12 +221,12 @@ def present(plan: Plan, results: Results) -> Section:
         (_times_table(results),),
         tuple(
             Check(
-                f"{SETS[name]}: FIGMN trains at least {LEAST_SPEEDUP:.0f} times faster than IGMN"
-                + ("" if plan.full else " (random images)"),
+                f"{SETS[name]}: FIGMN trains at least {LEAST_SPEEDUP:.0f} times faster than IGMN",
                 f"{times(_speedup(results, name, 'training'))} times",
                 _speedup(results, name, "training") >= LEAST_SPEEDUP,
             )
             for name in SETS
+            if plan.full  # the claim is of real images, and of cores that do nothing else
         ),
     )
 
