@@ -23,7 +23,6 @@ def test_frozen_regression_answers_as_the_mixture_does(n_known):
     answer = FrozenRegression.of(mixture, n_known).predict(rows)
     truth = mixture.infer(rows, known=list(range(n_known)))
     np.testing.assert_allclose(answer.mean, truth.mean(), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(np.sqrt(answer.variance), truth.std(), rtol=1e-6)
     marginal = mixture.marginalize(list(range(n_known)))
     np.testing.assert_allclose(answer.log_density, marginal.log_density(rows), rtol=1e-6)
 

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.kernels.compiler import compiled
+from figmn.kernels.compiler import compiled, inlined
+
+
+@inlined
+def weigh(
+    rows: Array, n: int, centers: Array, whiteners: Array, log_heights: Array, shares: Array
+) -> float:
+    """Log density of row ``n``; posteriors of the components are written to ``shares``."""
+    highest = -np.inf
+    for k in range(centers.shape[0]):
+        distance = 0.0
+        for i in range(centers.shape[1]):
+            white = 0.0
+            for j in range(i + 1):
+                white += whiteners[k, i, j] * (rows[n, j] - centers[k, j])
+            distance += white * white
+        shares[k] = log_heights[k] - 0.5 * distance
+        highest = max(highest, shares[k])
+    total = 0.0
+    for k in range(centers.shape[0]):
+        shares[k] = np.exp(shares[k] - highest)
+        total += shares[k]
+    for k in range(centers.shape[0]):
+        shares[k] /= total
+    return highest + math.log(total)
 
 
 @compiled
@@ -16,12 +42,10 @@ def regress(
     log_heights: Array,
     offsets: Array,
     coefficients: Array,
-    variances: Array,
     mean: Array,
-    variance: Array,
     log_density: Array,
 ) -> None:
-    """Moments of wanted variables given known rows, into the last three arrays.
+    """Means of wanted variables given known rows, into the last two arrays.
 
     Parameters
     ----------
@@ -31,45 +55,73 @@ def regress(
         Lower triangular: inverses of the Cholesky factors of the known covariances.
     log_heights : array of shape (K,)
         Log of weight times density at the center.
-    offsets, coefficients, variances : arrays of shape (K, M), (K, M, I), (K, M)
+    offsets, coefficients : arrays of shape (K, M), (K, M, I)
         Of each component's regression.
-    mean, variance, log_density : arrays of shape (N, M), (N, M), (N,)
+    mean, log_density : arrays of shape (N, M), (N,)
         What is computed.
     """
     n_rows, n_known = rows.shape
     n_components, n_wanted = offsets.shape
     shares = np.empty(n_components)
     for n in range(n_rows):
-        highest = -np.inf
-        for k in range(n_components):
-            distance = 0.0
-            for i in range(n_known):
-                white = 0.0
-                for j in range(i + 1):
-                    white += whiteners[k, i, j] * (rows[n, j] - centers[k, j])
-                distance += white * white
-            shares[k] = log_heights[k] - 0.5 * distance
-            highest = max(highest, shares[k])
-        total = 0.0
-        for k in range(n_components):
-            shares[k] = np.exp(shares[k] - highest)
-            total += shares[k]
-        log_density[n] = highest + np.log(total)
+        log_density[n] = weigh(rows, n, centers, whiteners, log_heights, shares)
         for m in range(n_wanted):
             mean[n, m] = 0.0
-            variance[n, m] = 0.0
         for k in range(n_components):
-            share = shares[k] / total
-            if share < 1e-9:  # nothing to add, and most components are far away
+            if shares[k] < 1e-9:  # nothing to add, and most components are far away
                 continue
             for m in range(n_wanted):
                 predicted = offsets[k, m]
                 for i in range(n_known):
                     predicted += coefficients[k, m, i] * (rows[n, i] - centers[k, i])
-                mean[n, m] += share * predicted
-                variance[n, m] += share * (variances[k, m] + predicted * predicted)
-        for m in range(n_wanted):
-            variance[n, m] = max(variance[n, m] - mean[n, m] * mean[n, m], 0.0)
+                mean[n, m] += shares[k] * predicted
+
+
+@compiled
+def largest_shares(
+    rows: Array,
+    centers: Array,
+    whiteners: Array,
+    log_heights: Array,
+    least: float,
+    log_density: Array,
+) -> tuple[Index, Index, Array]:
+    """Posteriors of components given rows, without the smallest ones.
+
+    Parameters
+    ----------
+    rows, centers, whiteners, log_heights
+        As for :func:`regress`.
+    least : float
+        Shares below are left out, and the others scaled up to a sum of one.
+    log_density : array of shape (N,)
+        What is computed on the way.
+
+    Returns
+    -------
+    starts, components, shares : arrays
+        Rows of a sparse matrix of shape (N, K), one after the other.
+    """
+    n_rows, n_components = len(rows), len(centers)
+    all_shares = np.empty(n_components)
+    starts = np.zeros(n_rows + 1, dtype=np.int64)
+    components = np.empty(8 * n_rows + n_components, dtype=np.int64)
+    shares = np.empty(len(components))
+    count = 0
+    for n in range(n_rows):
+        log_density[n] = weigh(rows, n, centers, whiteners, log_heights, all_shares)
+        if count + n_components > len(shares):
+            components = np.append(components, np.empty_like(components))
+            shares = np.append(shares, np.empty_like(shares))
+        first, kept = count, 0.0
+        for k in range(n_components):
+            if all_shares[k] >= least:
+                components[count], shares[count] = k, all_shares[k]
+                kept += all_shares[k]
+                count += 1
+        shares[first:count] /= kept
+        starts[n + 1] = count
+    return starts, components[:count], shares[:count]
 
 
 @compiled

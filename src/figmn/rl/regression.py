@@ -19,17 +19,16 @@ from figmn.rl import kernels
 
 @dataclass(frozen=True)
 class Prediction:
-    """Moments of wanted variables for N rows.
+    """Means of wanted variables for N rows.
 
     Attributes
     ----------
-    mean, variance : arrays of shape (N, M)
+    mean : array of shape (N, M)
     log_density : array of shape (N,)
         Of the known rows, under the mixture's marginal.
     """
 
     mean: Array
-    variance: Array
     log_density: Array
 
 
@@ -42,7 +41,7 @@ class FrozenRegression:
     centers : array of shape (K, I)
     whiteners : array of shape (K, I, I)
     log_heights : array of shape (K,)
-    offsets, coefficients, variances : arrays of shape (K, M), (K, M, I), (K, M)
+    offsets, coefficients : arrays of shape (K, M), (K, M, I)
 
     Examples
     --------
@@ -62,7 +61,6 @@ class FrozenRegression:
     log_heights: Array
     offsets: Array
     coefficients: Array
-    variances: Array
 
     @classmethod
     def of(cls, mixture: Mixture, n_known: int) -> Self:
@@ -71,8 +69,6 @@ class FrozenRegression:
         known, cross = covariances[:, :n_known, :n_known], covariances[:, :n_known, n_known:]
         roots = np.linalg.cholesky(known)
         slopes = np.linalg.solve(known, cross)
-        explained = np.einsum("kim,kim->km", slopes, cross)
-        total = np.diagonal(covariances[:, n_known:, n_known:], axis1=1, axis2=2)
         log_volumes = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
         return cls(
             centers=np.ascontiguousarray(means[:, :n_known]),
@@ -80,13 +76,12 @@ class FrozenRegression:
             log_heights=np.log(mixture.weights) - log_volumes - 0.5 * n_known * np.log(2 * np.pi),
             offsets=np.ascontiguousarray(means[:, n_known:]),
             coefficients=np.ascontiguousarray(slopes.transpose(0, 2, 1)),
-            variances=np.maximum(total - explained, 0.0),
         )
 
     def predict(self, rows: Array) -> Prediction:
-        """Moments of the wanted variables for known rows of shape (N, I)."""
-        shape = (len(rows), self.offsets.shape[1])
-        answer = Prediction(np.empty(shape), np.empty(shape), np.empty(len(rows)))
+        """Means of the wanted variables for known rows of shape (N, I)."""
+        mean = np.empty((len(rows), self.offsets.shape[1]))
+        answer = Prediction(mean, np.empty(len(rows)))
         kernels.regress(
             np.ascontiguousarray(rows),
             self.centers,
@@ -94,9 +89,7 @@ class FrozenRegression:
             self.log_heights,
             self.offsets,
             self.coefficients,
-            self.variances,
             answer.mean,
-            answer.variance,
             answer.log_density,
         )
         return answer

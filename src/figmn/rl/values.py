@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.kernels.compiler import compiled
 from figmn.mixture import Mixture
 from figmn.rl.dynamics import spread_of
+from figmn.rl.kernels import largest_shares
 from figmn.rl.memory import Episode
 from figmn.rl.regression import FrozenRegression
 
@@ -285,7 +285,7 @@ def _features(states: Array, frozen: FrozenRegression) -> tuple[Any, Array]:
     log_density : array of shape (M,)
     """
     log_density = np.empty(len(states))
-    starts, components, shares = _shares(
+    starts, components, shares = largest_shares(
         states, frozen.centers, frozen.whiteners, frozen.log_heights, _LEAST_SHARE, log_density
     )
     size = states.shape[1] + 1
@@ -310,67 +310,3 @@ def _moments(features: Any, size: int) -> Array:
     moments: Array = (belongs @ products.reshape(len(entries), -1)).reshape(-1, size, size)
     moments[:, 0, 0] += _LEAST_SHARE  # some component may have no share in any state
     return moments
-
-
-@compiled
-def _shares(
-    states: Array,
-    centers: Array,
-    whiteners: Array,
-    log_heights: Array,
-    least: float,
-    log_density: Array,
-) -> tuple[Index, Index, Array]:
-    """Posteriors of components given states, without the smallest ones.
-
-    Parameters
-    ----------
-    states : array of shape (M, D)
-    centers, whiteners, log_heights : arrays of shape (K, D), (K, D, D), (K,)
-        As of :class:`FrozenRegression`.
-    least : float
-        Shares below are left out, and the others scaled up to a sum of one.
-    log_density : array of shape (M,)
-        What is computed on the way.
-
-    Returns
-    -------
-    starts, components, shares : arrays
-        Rows of a sparse matrix of shape (M, K), one after the other.
-    """
-    n_states, n_known = states.shape
-    n_components = len(centers)
-    all_shares = np.empty(n_components)
-    starts = np.zeros(n_states + 1, dtype=np.int64)
-    components = np.empty(8 * n_states + n_components, dtype=np.int64)
-    shares = np.empty(len(components))
-    count = 0
-    for n in range(n_states):
-        highest = -np.inf
-        for k in range(n_components):
-            distance = 0.0
-            for i in range(n_known):
-                white = 0.0
-                for j in range(i + 1):
-                    white += whiteners[k, i, j] * (states[n, j] - centers[k, j])
-                distance += white * white
-            all_shares[k] = log_heights[k] - 0.5 * distance
-            highest = max(highest, all_shares[k])
-        total = 0.0
-        for k in range(n_components):
-            all_shares[k] = np.exp(all_shares[k] - highest)
-            total += all_shares[k]
-        log_density[n] = highest + np.log(total)
-        if count + n_components > len(shares):
-            components = np.append(components, np.empty_like(components))
-            shares = np.append(shares, np.empty_like(shares))
-        first, kept = count, 0.0
-        for k in range(n_components):
-            share = all_shares[k] / total
-            if share >= least:
-                components[count], shares[count] = k, share
-                kept += share
-                count += 1
-        shares[first:count] /= kept
-        starts[n + 1] = count
-    return starts, components[:count], shares[:count]
