@@ -183,5 +183,4 @@ EXPERIMENT: Final = Experiment(
     units,
     measure,
     present,
-    timed=True,
 )

@@ -103,8 +103,6 @@ class Experiment:
     parallel : bool
         Whether units may run side by side: not those that take the time, except, on one
         core each, in a quick run.
-    timed : bool
-        Whether units take the time.
     apart : bool
         Whether each unit has a process of its own, as where memory is measured.
     images : tuple of str
@@ -120,7 +118,6 @@ class Experiment:
     measure: Callable[..., Result]
     present: Callable[[Plan, Results], Section]
     parallel: bool = False
-    timed: bool = False
     apart: bool = False
     images: tuple[str, ...] = ()
     sources: tuple[str, ...] = (*MIXTURE, "reference.py")

@@ -237,6 +237,5 @@ EXPERIMENT: Final = Experiment(
     units,
     measure,
     present,
-    timed=True,
     images=("mnist", "cifar10"),
 )

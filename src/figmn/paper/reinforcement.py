@@ -188,7 +188,7 @@ def published_cell(problem: str, algorithm: str) -> str:
 
 
 def _main_table(results: Results) -> Table:
-    ours = [name for name in OURS if results]
+    ours = OURS if results else ()
     return Table(
         "Episodes until a task is solved (paper: table 5)",
         (

@@ -89,7 +89,7 @@ def _kept(name: str, units: Sequence[Unit], store: Store) -> dict[str, Record]:
 
 def _shared(cores: Cores, experiment: Experiment, plan: Plan, n_units: int) -> Cores:
     """Cores for units side by side, of one thread each, or for one at a time."""
-    hurried = experiment.timed and not plan.full and cores.threads == 1
+    hurried = not plan.full and cores.threads == 1
     if experiment.parallel or hurried:
         return Cores(max(1, min(cores.workers, n_units)), 1)
     return Cores(1, cores.threads)

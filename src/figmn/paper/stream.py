@@ -187,7 +187,7 @@ def present(plan: Plan, results: Results) -> Section:
     return Section(
         "What it is: a mixture that grows as it learns",
         (
-            "Each row is seen once and not kept. A row that no component explains starts a new "
+            "Each row is learnt once. A row that no component explains starts a new "
             "one, any other row updates those that are there. The model knows how all variables "
             "hang together, so it can classify, predict numbers with error bars, fill in what is "
             "missing and flag outliers. This section is not from the paper.",

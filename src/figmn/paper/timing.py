@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from figmn import Mixture
 from figmn._typing import Array
-
-_LEAST_FOR_BLOCKS: Final = 256  # variables from which on rows are learnt by blocks
+from figmn.components.engine import LEAST_LAZY_FEATURES
 
 
 class Projected(NamedTuple):
@@ -60,9 +59,9 @@ def projected_seconds(
 
 def load_kernels(n_features: int) -> None:
     """Learn and answer a little, so that nothing is compiled or loaded while time is taken."""
-    for n in {n_features, min(n_features, _LEAST_FOR_BLOCKS)}:
+    for n in {n_features, min(n_features, LEAST_LAZY_FEATURES)}:
         # Enough rows for a component to become dense, in the smaller of the two at least.
-        rows = np.random.default_rng(0).normal(size=(2 * _LEAST_FOR_BLOCKS, n))
+        rows = np.random.default_rng(0).normal(size=(2 * LEAST_LAZY_FEATURES, n))
         mixture = Mixture(n, scale=1.0, beta=0.0).learn(rows)
         mixture.log_density(rows)
         if n > 1:
