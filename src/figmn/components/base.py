@@ -9,6 +9,7 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import factors
+from figmn.components.density import log_sum
 from figmn.kernels.learning import Settings
 
 
@@ -105,6 +106,10 @@ class Components(ABC):
     def log_joint(self, rows: Array) -> Array:
         """The latter alone; where it cannot matter to a row, an upper bound will do."""
         return self.evaluated(rows)[1]
+
+    def log_density(self, rows: Array) -> Array:
+        """Log density of each row's known entries, of shape (N,)."""
+        return log_sum(self.log_joint(rows))[:, 0]
 
     @abstractmethod
     def filled(self, rows: Array, posteriors: Array) -> Array:

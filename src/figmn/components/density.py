@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from figmn._typing import AnyArray, Array
+from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST_DISTANCE
-from figmn.kernels.evaluation import evaluate, log_sum_of_few
 
 # From here on matrix products are faster than the compiled loop (measured with
 # ten components); a product takes a few calls that single rows do not repay.
@@ -17,6 +17,11 @@ _LEAST_FEATURES: Final = 16
 _LEAST_ROWS: Final = 32
 _FEW_VALUES: Final = 512  # up to here a compiled loop is faster than NumPy's
 _BLOCK: Final = 512  # rows at a time, to stay in the cache
+
+
+def are_few(rows: Array) -> bool:
+    """Whether the compiled loop is faster than matrix products for these rows."""
+    return rows.shape[1] < _LEAST_FEATURES or len(rows) < _LEAST_ROWS
 
 
 def evaluated(
@@ -40,8 +45,10 @@ def evaluated(
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
     log_weights = np.log(weights)
-    if rows.shape[1] < _LEAST_FEATURES or len(rows) < _LEAST_ROWS:
-        evaluate(rows, means, whiteners, variances, log_dets, log_weights, distances, log_joint)
+    if are_few(rows):
+        evaluation.evaluate(
+            rows, means, whiteners, variances, log_dets, log_weights, distances, log_joint
+        )
         return distances, log_joint
     complete: AnyArray = np.asarray(~np.isnan(rows).any(axis=1))
     if complete.any():
@@ -51,7 +58,8 @@ def evaluated(
     rest = ~complete
     if rest.any():
         parts = np.empty((2, int(rest.sum()), len(means)))
-        evaluate(rows[rest], means, whiteners, variances, log_dets, log_weights, *parts)
+        remaining = rows[rest]
+        evaluation.evaluate(remaining, means, whiteners, variances, log_dets, log_weights, *parts)
         distances[rest], log_joint[rest] = parts
     return distances, log_joint
 
@@ -76,14 +84,16 @@ def log_sum(values: Array) -> Array:
     SciPy's does more, and takes ten times as long on few rows.
     """
     if values.size <= _FEW_VALUES:
-        return log_sum_of_few(values)
+        return evaluation.log_sum_of_few(values)
     largest = values.max(axis=1, keepdims=True)
     total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
     return total
 
 
 def normalised(log_joint: Array) -> Array:
-    """Posteriors from joint log densities of shape (..., K)."""
-    posteriors: Array = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))
-    posteriors /= posteriors.sum(axis=-1, keepdims=True)
+    """Posteriors from joint log densities of shape (N, K)."""
+    if log_joint.size <= _FEW_VALUES:
+        return evaluation.shares_of_few(log_joint)
+    posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    posteriors /= posteriors.sum(axis=1, keepdims=True)
     return posteriors

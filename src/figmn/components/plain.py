@@ -9,7 +9,7 @@ import numpy as np
 from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import state as states
 from figmn.components.base import Components, Split
-from figmn.components.density import evaluated
+from figmn.components.density import are_few, evaluated
 from figmn.components.factors import inverses
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
@@ -72,6 +72,20 @@ class PlainComponents(Components):
 
     def evaluated(self, rows: Array) -> tuple[Array, Array]:
         return evaluated(rows, self.means, *self.factors(), self.log_dets, self.weights)
+
+    def log_density(self, rows: Array) -> Array:
+        if not are_few(rows):
+            return super().log_density(rows)
+        state = self.state
+        return evaluation.log_density(
+            rows,
+            state.size[0],
+            state.means,
+            state.whiteners,
+            state.variances,
+            state.log_dets,
+            state.masses,
+        )
 
     def filled(self, rows: Array, posteriors: Array) -> Array:
         filled = np.empty_like(rows)

@@ -12,17 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from figmn._typing import AnyArray, Array, ArrayLike, Index
-from figmn.components.density import normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
-from figmn.estimators.views import (
-    ClassView,
-    JointView,
-    SuccessionView,
-    View,
-    indicator_scale,
-    part_of,
-)
+from figmn.estimators.tracking import TrackingView
+from figmn.estimators.views import ClassView, JointView, View, indicator_scale, part_of
 from figmn.mixture import Mixture
 from figmn.mixture.choices import is_auto
 from figmn.mixture.validation import as_scale, as_weights, check_range
@@ -30,15 +23,12 @@ from figmn.mixture.validation import as_scale, as_weights, check_range
 _WIDTHS: Final = (0.5, 2.0, 3.0)
 _NOVEL: Final = 0.1
 _TRACKING: Final[dict[str, Any]] = {"delta": 1.0, "beta": 0.01}
-_FADING: Final = 0.95  # of a view's loss, from row to row
-_IMPROBABLE: Final = 1e-4
-_TINY: Final = 1e-200
-_POWERS: Final = np.array([0.1, 0.3, 1.0])
 _SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
+_SIMPLE: Final = "biuU"  # kinds of labels that cannot be missing, or of several types
 _VIEWS: Final[dict[str, type[View]]] = {
     "class": ClassView,
     "joint": JointView,
-    "succession": SuccessionView,
+    "tracking": TrackingView,
 }
 
 
@@ -67,8 +57,6 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     ----------
     views_ : list
         The ways to look at the rows, each with its mixtures.
-    losses_ : array of shape (5,) or None
-        How badly each way has predicted lately, in nats, if the stream drifts.
     mixture_ : figmn.Mixture
         Over the columns of X, then an indicator a class: those that were
         declared or known to ``fit``, sorted, then others as they appeared. Left
@@ -93,8 +81,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     classes_: AnyArray
     views_: list[View]
-    losses_: Array | None
-    _latest: tuple[bytes, Array] | None = None
+    _configured: dict[str, Any] | None = None  # parameters that the views have
     _learnt = "views_"
     _kept = ("_columns", "_declared")
 
@@ -155,10 +142,11 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             else:
                 self._heed(classes)
                 self._reconfigure()
-            if self._are_known(labels):
-                self._learn(rows, self._columns_of(labels), weights)
-            else:
+            columns = self._known_columns(labels)
+            if columns is None:
                 self._learn_by_segments(rows, labels, weights)
+            else:
+                self._learn(rows, columns, weights)
         return self
 
     def _learn_by_segments(self, rows: Array, labels: AnyArray, weights: Array) -> None:
@@ -170,55 +158,20 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             self._learn(rows[start:stop], columns, weights[start:stop])
 
     def _learn(self, rows: Array, columns: Index, weights: Array) -> None:
-        """Learn rows, all at once, or one by one if the views are to be judged by each."""
-        if self.losses_ is None:
-            for view in self.views_:
-                view.learn(rows, columns, weights)
-            return
-        for t in range(len(rows)):
-            row, column = rows[t : t + 1], columns[t : t + 1]
-            if weights[t] > 0.0:
-                given = self._predictions(row)[:, 0, column[0]]
-                self.losses_ = _FADING * self.losses_ - np.log(np.maximum(given, _IMPROBABLE))
-            for view in self.views_:
-                view.learn(row, column, weights[t : t + 1])
-            self._latest = None
-
-    def _predictions(self, rows: Array) -> Array:
-        """Probabilities by each view, of shape (V, N, C)."""
-        if self._latest is not None and self._latest[0] == rows.tobytes():
-            return self._latest[1]  # predicted a moment ago, and nothing learnt since
-        views = [view.probabilities(rows) for view in self.views_]
-        if self.losses_ is None:
-            return np.array(views)
-        predictions = np.array([*views, *self._together(*views)])
-        if len(rows) == 1:
-            self._latest = rows.tobytes(), predictions
-        return predictions
-
-    def _together(self, given: Array, following: Array) -> Array:
-        r"""Probabilities by inputs and by the class of the row before, of shape (3, N, C).
-
-        :math:`p(c \mid x, c') \propto p(x \mid c)^a \, p(c \mid c')`: with powers below one as
-        well, since neighbours in a stream have much of what the inputs tell in common.
-        """
-        counts = np.maximum(self.views_[0].counts, _TINY)  # type: ignore[attr-defined]
-        likelihoods = np.log(np.maximum(given, _TINY)) - np.log(counts)
-        return normalised(_POWERS[:, np.newaxis, np.newaxis] * likelihoods + np.log(following))
+        for view in self.views_:
+            view.learn(rows, columns, weights)
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, of shape (N, C), in the order of ``classes_``."""
         self._require_fit()
         rows = self._validated(X)
         check_range(rows, "X")
-        predictions = self._predictions(rows)
-        if self.losses_ is None:
-            mean: Array = predictions.mean(axis=0)
-            return mean[:, self._columns]
-        trust = np.exp(self.losses_.min() - self.losses_)
-        trust /= trust.sum()
-        flat: Array = trust @ predictions.reshape(len(trust), -1)
-        return flat.reshape(predictions.shape[1:])[:, self._columns]
+        total = self.views_[0].probabilities(rows)
+        for view in self.views_[1:]:
+            total += view.probabilities(rows)
+        mean: Array = total[:, self._columns]
+        mean /= len(self.views_)
+        return mean
 
     def predict(self, X: Any) -> AnyArray:
         """Most probable class of each row, of shape (N,)."""
@@ -248,7 +201,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if not (is_auto(self.delta) and is_auto(self.beta)):
             return [("joint", settings)]
         if self.half_life is not None:
-            return [("class", {**settings, **_TRACKING}), ("succession", {})]
+            return [("tracking", {**settings, **_TRACKING})]
         joint = [("joint", {**settings, "delta": width, "beta": _NOVEL}) for width in _WIDTHS]
         return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
@@ -264,37 +217,37 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if moments is not None:
             center = moments[1]
         views: list[View] = []
-        drifts = len(self._view_settings()) > 1 and self.half_life is not None
-        self.losses_ = np.zeros(2 + len(_POWERS)) if drifts else None
         for kind, settings in self._view_settings():
-            if kind == "succession":
-                views.append(SuccessionView(n_classes))
-            elif kind == "class":
-                own = None if scale is None else scale[:n_features]
-                views.append(ClassView(n_features, n_classes, settings, own))
-            else:
+            if kind == "joint":
                 mixture = Mixture(n_features + n_classes, scale=scale, center=center, **settings)
                 views.append(JointView(mixture, n_classes))
+                continue
+            own = None if scale is None else scale[:n_features]
+            view = ClassView(n_features, n_classes, settings, own)
+            views.append(TrackingView(view) if kind == "tracking" else view)
         return views
 
     def _reconfigure(self) -> None:
         """Take over parameters that were set anew."""
+        if self._mixture_settings() == self._configured:
+            return
         settings = self._view_settings()
-        if len(settings) != len(self.views_):
+        if [_VIEWS[kind] for kind, _ in settings] != [type(view) for view in self.views_]:
             raise ValueError(
-                "delta and beta cannot change from 'auto' to numbers or back between calls of "
-                "partial_fit: start afresh with fit."
+                "delta and beta cannot change from 'auto' to numbers or back, nor a half_life "
+                "come or go beside 'auto', between calls of partial_fit: start afresh with fit."
             )
         for view, (_, wanted) in zip(self.views_, settings, strict=True):
             if not view.is_configured(wanted):
                 view.reconfigure(wanted)
+        self._configured = self._mixture_settings()
 
     # -- Labels --------------------------------------------------------------
 
     def _labelled(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, AnyArray]:
         self._require_targets(y)
         rows = self._validated(X, reset=reset)
-        if not reset and self._are_known(y) and len(y) == len(rows):
+        if type(y) is np.ndarray and y.shape == (len(rows),) and y.dtype.kind in _SIMPLE:
             return rows, y  # scikit-learn's checks take ten times as long as learning a row
         labels: AnyArray = column_or_1d(y, warn=True)
         if labels.dtype == object and any(label is None for label in labels):
@@ -304,19 +257,22 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         check_classification_targets(labels)
         return rows, labels
 
-    def _are_known(self, labels: Any) -> bool:
-        """Whether all labels are of classes so far, in an array that needs no conversion."""
-        if type(labels) is not np.ndarray or labels.ndim != 1 or not len(labels):
-            return False
-        if labels.dtype != self.classes_.dtype or labels.dtype.kind not in "biuU":
-            return False
-        places = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        return bool((self.classes_[places] == labels).all())
+    def _known_columns(self, labels: AnyArray) -> Index | None:
+        """The number of each label's class in the views, of shape (N,), if all are known."""
+        if labels.dtype.kind != self.classes_.dtype.kind or labels.dtype.kind not in _SIMPLE:
+            return None
+        numbers = self._numbers
+        columns = [numbers.get(label, -1) for label in labels.tolist()]
+        return None if -1 in columns else np.array(columns)
 
     def _declare(self, classes: AnyArray, declared: bool) -> None:
-        self.classes_ = classes
         self._declared = declared
-        self._columns = np.arange(len(classes))
+        self._number(classes, np.arange(len(classes)))
+
+    def _number(self, classes: AnyArray, columns: Index) -> None:
+        """Take these as the classes, of these numbers in the views."""
+        self.classes_, self._columns = classes, columns
+        self._numbers = dict(zip(classes.tolist(), columns.tolist(), strict=True))
 
     def _require_kind(self, labels: AnyArray) -> None:
         """Reject labels that cannot be sorted among those so far."""
@@ -367,8 +323,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         columns[np.searchsorted(joined, self.classes_)] = self._columns
         columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
         self.views_ = [view.add_classes(len(unseen)) for view in self.views_]
-        self._latest = None
-        self.classes_, self._columns = joined, columns
+        self._number(joined, columns)
 
     def _columns_of(self, labels: AnyArray) -> Index:
         """The number of each label's class in the views, of shape (N,)."""
@@ -391,21 +346,19 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         n_classes = len(self.classes_)
+        self._number(self.classes_, self._columns)
         if "views" not in settings:  # as it was kept before there were several
             settings = {**settings, "n_classes": n_classes}
-            self.views_, self.losses_ = [JointView.unpack(settings, arrays)], None
+            self.views_ = [JointView.unpack(settings, arrays)]
         else:
             self.views_ = [
                 _VIEWS[part["kind"]].unpack(part, part_of(arrays, str(number)))
                 for number, part in enumerate(settings["views"])
             ]
-        n_features = {view.n_features for view in self.views_} - {0}
         if any(view.n_classes != n_classes for view in self.views_):
             raise ValueError("the number of classes does not match the views")
-        if n_features != {self.n_features_in_}:
+        if any(view.n_features != self.n_features_in_ for view in self.views_):
             raise ValueError("the number of columns does not match the views")
-        if self.losses_ is not None and np.shape(self.losses_) != (2 + len(_POWERS),):
-            raise ValueError("the losses do not match the views")
 
 
 def _distinct(labels: AnyArray) -> AnyArray:

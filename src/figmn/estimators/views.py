@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.components.density import log_sum, normalised
+from figmn.components.density import normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights
@@ -20,8 +20,6 @@ from figmn.mixture.warmup import last_refit
 
 _BLOCK: Final = 512  # rows to predict at a time
 _ROWS_FOR_SCALE: Final = 100
-_REMEMBERED: Final = 0.999  # of what has followed a class, whenever it occurs again
-_UNSEEN: Final = 0.5  # rows that count for all successions alike
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -52,7 +50,7 @@ class View(ABC):
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """D, or 0 if inputs do not matter."""
+        """D."""
 
     @property
     @abstractmethod
@@ -271,6 +269,11 @@ class ClassView(View):
             here = columns == column
             self.mixtures[column]._learn(rows[here], weights[here])
 
+    @property
+    def frequencies(self) -> Array:
+        """Weights of the classes, with rows that are held back, of shape (C,)."""
+        return self._seen().counts
+
     def add_classes(self, count: int) -> Self:
         """Add mixtures that have learnt nothing."""
         view = type(self)(self.rows.shape[1], len(self.counts) + count, self.settings, None)
@@ -294,16 +297,16 @@ class ClassView(View):
     def probabilities(self, rows: Array) -> Array:
         r"""Posteriors :math:`p(c) p(x \mid c)` by their sum."""
         view = self._seen()
-        seen = [k for k, count in enumerate(view.counts.tolist()) if count > 0.0]
-        probabilities = np.zeros((len(rows), self.n_classes))
-        if not seen:
-            return probabilities + 1.0 / self.n_classes
-        joint = np.empty((len(rows), len(seen)))
-        for place, k in enumerate(seen):
-            components = view.mixtures[k]._ready
-            joint[:, place] = log_sum(components.log_joint(rows))[:, 0]
-        probabilities[:, seen] = normalised(joint + np.log(view.counts[seen]))
-        return probabilities
+        if not view.counts.any():
+            return np.full((len(rows), self.n_classes), 1.0 / self.n_classes)
+        unseen = np.full(len(rows), -np.inf)
+        joint = np.array(
+            [
+                mixture._ready.log_density(rows) if count > 0.0 else unseen
+                for mixture, count in zip(view.mixtures, view.counts.tolist(), strict=True)
+            ]
+        )
+        return normalised(joint.T + np.log(np.maximum(view.counts, _TINY)))
 
     def is_configured(self, settings: dict[str, Any]) -> bool:
         """Whether new mixtures have these settings."""
@@ -351,83 +354,6 @@ class ClassView(View):
         widths = {mixture.n_features for mixture in view.mixtures}
         if view.mixtures and (len(view.mixtures) != n_classes or widths != {n_features}):
             raise ValueError("the classes do not match their mixtures")
-        return view
-
-
-class SuccessionView(View):
-    """Which class follows which, whatever the inputs.
-
-    Where neighbours in a stream often share their class, nothing predicts better.
-    """
-
-    def __init__(self, n_classes: int) -> None:
-        self.counts = np.zeros((n_classes, n_classes))
-        self.latest = -1  # the class of the row before; at first there is none
-
-    @property
-    def n_classes(self) -> int:
-        """C."""
-        return len(self.counts)
-
-    @property
-    def n_features(self) -> int:
-        """0: inputs do not matter."""
-        return 0
-
-    @property
-    def mixtures(self) -> list[Mixture]:
-        """None."""
-        return []
-
-    def learn(self, rows: Array, columns: Index, weights: Array) -> None:
-        """Count successions, with less and less weight on earlier ones."""
-        for column, weight in zip(columns.tolist(), weights.tolist(), strict=True):
-            if weight > 0.0:
-                self._follow(column)
-
-    def _follow(self, column: int) -> None:
-        if self.latest >= 0:
-            followers = self.counts[self.latest]
-            followers *= _REMEMBERED
-            followers[column] += 1.0
-        self.latest = column
-
-    def add_classes(self, count: int) -> Self:
-        """Add classes that have not occurred."""
-        view = type(self)(self.n_classes + count)
-        view.counts[: self.n_classes, : self.n_classes] = self.counts
-        view.latest = self.latest
-        return view
-
-    def consolidate(self) -> None:
-        """Nothing is held back."""
-
-    def probabilities(self, rows: Array) -> Array:
-        """The same for each row; what has never followed is possible too."""
-        followers = self.counts[self.latest] if self.latest >= 0 else np.zeros(self.n_classes)
-        shares = followers + _UNSEEN / self.n_classes
-        return np.tile(shares / shares.sum(), (len(rows), 1))
-
-    def is_configured(self, settings: dict[str, Any]) -> bool:
-        """There is nothing to set."""
-        return True
-
-    def reconfigure(self, settings: dict[str, Any]) -> None:
-        """There is nothing to set."""
-
-    def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-        """The counts, and the latest class."""
-        return {"latest": self.latest}, {"counts": self.counts}
-
-    @classmethod
-    def unpack(cls, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        """Check that they are counts."""
-        counts = arrays["counts"]
-        view = cls(len(counts))
-        if counts.shape != view.counts.shape or settings["latest"] not in range(-1, len(counts)):
-            raise ValueError("the successions do not match the classes")
-        view.counts = as_weights(counts.ravel(), counts.size).reshape(counts.shape)
-        view.latest = int(settings["latest"])
         return view
 
 

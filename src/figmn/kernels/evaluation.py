@@ -89,18 +89,61 @@ def distance_of(
 
 
 @compiled
+def log_density(
+    points: Array,
+    count: int,
+    means: Array,
+    whiteners: Array,
+    variances: Array,
+    log_dets: Array,
+    masses: Array,
+) -> Array:
+    """Log density of rows under the first ``count`` components together, of shape (N,).
+
+    One call for all of it: each costs more than the arithmetic on a single row.
+    """
+    log_weights = np.log(masses[:count] / masses[:count].sum())
+    distances = np.empty((points.shape[0], count))
+    log_joint = np.empty((points.shape[0], count))
+    evaluate(
+        points,
+        means[:count],
+        whiteners[:count],
+        variances[:count],
+        log_dets[:count],
+        log_weights,
+        distances,
+        log_joint,
+    )
+    return log_sum_of_few(log_joint)[:, 0]
+
+
+@compiled
 def log_sum_of_few(values: Array) -> Array:
     """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
     total = np.empty((values.shape[0], 1))
     for i in range(values.shape[0]):
-        largest = values[i, 0]
-        for k in range(1, values.shape[1]):
-            largest = max(largest, values[i, k])
+        largest = values[i].max()
         parts = 0.0
         for k in range(values.shape[1]):
             parts += math.exp(values[i, k] - largest)
         total[i, 0] = largest + math.log(parts)
     return total
+
+
+@compiled
+def shares_of_few(values: Array) -> Array:
+    """Exponentials by their sum along rows of shape (N, K), of the same shape."""
+    shares = np.empty(values.shape)
+    for i in range(values.shape[0]):
+        largest = values[i].max()
+        total = 0.0
+        for k in range(values.shape[1]):
+            shares[i, k] = math.exp(values[i, k] - largest)
+            total += shares[i, k]
+        for k in range(values.shape[1]):
+            shares[i, k] /= total
+    return shares
 
 
 @compiled

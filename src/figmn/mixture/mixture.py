@@ -15,7 +15,7 @@ from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
 from figmn.components import engine, factors
 from figmn.components import state as states
 from figmn.components.base import Components
-from figmn.components.density import log_sum, normalised
+from figmn.components.density import normalised
 from figmn.components.plain import PlainComponents
 from figmn.kernels.compiler import LARGEST
 from figmn.mixture import packing, validation
@@ -460,7 +460,7 @@ class Mixture:
 
     def log_density(self, X: ArrayLike) -> Array:
         """Log density of each row's known entries, of shape (N,)."""
-        return log_sum(self._log_joint(X))[:, 0]
+        return self._ready.log_density(validation.as_rows(X, self.n_features))
 
     def log_tail(self, X: ArrayLike) -> Array:
         """Log probability that the mixture yields a row of lower density, of shape (N,).

@@ -1,0 +1,75 @@
+"""Several ways to predict a class, and how far each is to be trusted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from figmn._typing import Array
+from figmn.kernels.compiler import compiled
+from figmn.kernels.evaluation import shares_of_few
+
+_FADING = 0.95  # of an opinion's loss, from row to row
+_IMPROBABLE = 1e-4
+_UNSEEN = 0.5  # rows that count for all successions alike
+_TINY = 1e-200
+
+
+@compiled
+def opinions(given: Array, counts: Array, followers: Array, powers: Array) -> Array:
+    r"""Probabilities of classes by inputs, by the class before, and by both together.
+
+    The latter as :math:`p(c \mid x, c') \propto p(x \mid c)^a \, p(c \mid c')`.
+
+    Parameters
+    ----------
+    given : array of shape (N, C)
+        By the inputs, :math:`p(c \mid x)`.
+    counts, followers : arrays of shape (C,)
+        How frequent classes are, in all and after the class of the row before.
+    powers : array of shape (P,)
+        The powers :math:`a`.
+
+    Returns
+    -------
+    array of shape (2 + P, N, C)
+    """
+    n_rows, n_classes = given.shape
+    following = followers + _UNSEEN / n_classes
+    following /= following.sum()
+    every = np.empty((2 + len(powers), n_rows, n_classes))
+    every[0] = given
+    every[1] = following
+    likelihoods = np.empty((n_rows, n_classes))
+    for c in range(n_classes):
+        log_count = math.log(max(counts[c], _TINY))
+        for n in range(n_rows):
+            likelihoods[n, c] = math.log(max(given[n, c], _TINY)) - log_count
+    for a in range(len(powers)):
+        every[2 + a] = shares_of_few(powers[a] * likelihoods + np.log(following))
+    return every
+
+
+@compiled
+def judge(losses: Array, opinions: Array, actual: int) -> None:
+    """Add the losses of opinions on a row, of shape (V, 1, C), to what is left of earlier ones."""
+    for v in range(len(losses)):
+        loss = -math.log(max(opinions[v, 0, actual], _IMPROBABLE))
+        losses[v] = _FADING * losses[v] + loss
+
+
+@compiled
+def blended(opinions: Array, losses: Array) -> Array:
+    """Opinions of shape (V, N, C) weighted by the exponentials of their losses' negatives.
+
+    Returns
+    -------
+    array of shape (N, C)
+    """
+    trust = np.exp(losses.min() - losses)
+    trust /= trust.sum()
+    blend = np.zeros(opinions.shape[1:])
+    for v in range(len(trust)):
+        blend += trust[v] * opinions[v]
+    return blend
