@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -33,9 +32,9 @@ class Parameters(NamedTuple):
 class Batch:
     """Complete rows in standard units, ready for many rounds of EM.
 
-    Distances and covariances are linear in the products of a row's entries, so
-    that a round is two matrix products, whatever the number of components. (In
-    standard units, with a variance floor, nothing is lost by that.)
+    Distances and covariances are linear in the products of a row's entries. Where
+    these fit into memory, a round is two matrix products, whatever the number of
+    components. (In standard units, with a variance floor, nothing is lost by that.)
 
     Parameters
     ----------
@@ -47,10 +46,10 @@ class Batch:
     def __init__(self, rows: Array, weights: Array) -> None:
         self.rows = rows
         self.weights = weights
-        self.pairs = np.triu_indices(rows.shape[1])
         self._products: Array | None = None
-        if len(rows) * len(self.pairs[0]) <= _MOST_PRODUCTS:
-            self._products = self._products_of(rows)
+        if len(rows) * rows.shape[1] * (rows.shape[1] + 1) <= 2 * _MOST_PRODUCTS:
+            first, second = self._pairs = np.triu_indices(rows.shape[1])
+            self._products = rows[:, first] * rows[:, second]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -61,11 +60,35 @@ class Batch:
 
     def log_joint(self, parameters: Parameters) -> Array:
         r"""Values of :math:`\log p(j) p(x \mid j)`, of shape (N, K)."""
-        quadratic, linear, constant = self._coefficients(parameters)
-        joint = self.rows @ linear.T + constant
-        for part, products in self._parts():
-            joint[part] -= products @ quadratic.T
+        roots = np.linalg.cholesky(parameters.covariances)
+        whiteners = np.linalg.inv(roots)
+        log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        n_features = self.rows.shape[1]
+        constants = np.log(parameters.weights) - 0.5 * (log_dets + n_features * _LOG_2_PI)
+        if self._products is None:
+            distances = self._distances(parameters.means, whiteners)
+        else:
+            distances = self._distances_by_products(parameters.means, whiteners, self._products)
+        joint: Array = constants - 0.5 * distances
         return joint
+
+    def _distances(self, means: Array, whiteners: Array) -> Array:
+        """Squared distances, of shape (N, K)."""
+        distances = np.empty((len(self.rows), len(means)))
+        for k, (mean, whitener) in enumerate(zip(means, whiteners, strict=True)):
+            white = (self.rows - mean) @ whitener.T
+            distances[:, k] = np.einsum("nd,nd->n", white, white)
+        return distances
+
+    def _distances_by_products(self, means: Array, whiteners: Array, products: Array) -> Array:
+        """The same, of all components in one matrix product."""
+        precisions = whiteners.transpose(0, 2, 1) @ whiteners
+        linear = np.einsum("kij,kj->ki", precisions, means)
+        first, second = self._pairs
+        quadratic = precisions[:, first, second] * np.where(first == second, 1.0, 2.0)
+        distances: Array = products @ quadratic.T - 2.0 * (self.rows @ linear.T)
+        distances += np.einsum("ki,ki->k", linear, means)
+        return distances
 
     def log_density(self, parameters: Parameters) -> Array:
         """Log density of each row, of shape (N,)."""
@@ -82,44 +105,29 @@ class Batch:
         shares = shares * self.weights[:, np.newaxis]
         counts = shares.sum(axis=0)
         means = shares.T @ self.rows / counts[:, np.newaxis]
-        sums = np.zeros((shares.shape[1], len(self.pairs[0])))
-        for part, products in self._parts():
-            sums += shares[part].T @ products
-        n_features = self.rows.shape[1]
-        squares = np.empty((len(counts), n_features, n_features))
-        squares[:, self.pairs[0], self.pairs[1]] = sums
-        squares[:, self.pairs[1], self.pairs[0]] = sums
-        squares -= np.einsum("k,ki,kj->kij", counts, means, means)
+        if self._products is None:
+            squares = self._squares(shares, means)
+        else:
+            squares = self._squares_by_products(shares, means, self._products)
         return counts, means, squares
 
-    def _coefficients(self, parameters: Parameters) -> tuple[Array, Array, Array]:
-        """Of products, entries and one in the log joint density."""
-        means, covariances, weights = parameters
-        roots = np.linalg.cholesky(covariances)
-        inverses = np.linalg.inv(roots)
-        precisions = inverses.transpose(0, 2, 1) @ inverses
-        linear = np.einsum("kij,kj->ki", precisions, means)
-        log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        squares = np.einsum("ki,ki->k", linear, means)
-        n_features = self.rows.shape[1]
-        constant = np.log(weights) - 0.5 * (squares + log_dets + n_features * _LOG_2_PI)
-        first, second = self.pairs
-        quadratic = precisions[:, first, second] * np.where(first == second, 0.5, 1.0)
-        return quadratic, linear, constant
+    def _squares(self, shares: Array, means: Array) -> Array:
+        """Weighted sums of squares about the means, of shape (K, D, D)."""
+        squares = np.empty((*means.shape, means.shape[1]))
+        for k, mean in enumerate(means):
+            apart = self.rows - mean
+            squares[k] = (shares[:, k, np.newaxis] * apart).T @ apart
+        return squares
 
-    def _parts(self) -> Iterator[tuple[slice, Array]]:
-        """Slices of the rows, and the products of their entries."""
-        if self._products is not None:
-            yield slice(None), self._products
-            return
-        step = max(1, _MOST_PRODUCTS // len(self.pairs[0]))
-        for start in range(0, len(self.rows), step):
-            part = slice(start, start + step)
-            yield part, self._products_of(self.rows[part])
-
-    def _products_of(self, rows: Array) -> Array:
-        products: Array = rows[:, self.pairs[0]] * rows[:, self.pairs[1]]
-        return products
+    def _squares_by_products(self, shares: Array, means: Array, products: Array) -> Array:
+        """The same, of all components in one matrix product."""
+        sums = shares.T @ products
+        squares = np.empty((*means.shape, means.shape[1]))
+        first, second = self._pairs
+        squares[:, first, second] = sums
+        squares[:, second, first] = sums
+        squares -= np.einsum("k,ki,kj->kij", shares.sum(axis=0), means, means)
+        return squares
 
 
 def maximised(batch: Batch, shares: Array, prior: float) -> Parameters:
