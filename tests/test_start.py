@@ -40,8 +40,8 @@ def test_em_without_shrinkage_is_that_of_scikit_learn():
     rows = standard(skewed(400))
     shares = np.eye(3)[np.digitize(rows[:, 0], [-0.5, 0.5])]
     batch = em.Batch(rows, np.ones(400))
-    ours = em.converged(batch, shares, 0.0, tolerance=-1.0, rounds=20)
-    first = em.maximised(batch, shares, 0.0)
+    ours = em.converged(batch, shares, em.Prior(0.0), tolerance=-1.0, rounds=20)
+    first = em.maximised(batch.scatter(shares), em.Prior(0.0))
     theirs = GaussianMixture(
         3,
         weights_init=first.weights,
@@ -64,7 +64,9 @@ def test_a_round_of_em_is_the_weighted_formula():
     rng = np.random.default_rng(1)
     rows, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)
     shares = rng.dirichlet([1.0, 1.0], 60)
-    means, covariances, proportions = em.maximised(em.Batch(rows, weights), shares, 2.5)
+    means, covariances, proportions = em.maximised(
+        em.Batch(rows, weights).scatter(shares), em.Prior(2.5)
+    )
     counts = weights @ shares
     squares = [
         np.cov(rows.T, aweights=weights * shares[:, k], ddof=0) * counts[k] for k in range(2)
@@ -81,7 +83,9 @@ def test_a_round_of_em_is_the_weighted_formula():
 def test_many_products_are_taken_in_parts(monkeypatch):
     rows = standard(skewed(300))
     whole = em.Batch(rows, np.ones(300))
-    parameters = em.maximised(whole, np.eye(2)[(rows[:, 0] > 0).astype(int)], 1.0)
+    parameters = em.maximised(
+        whole.scatter(np.eye(2)[(rows[:, 0] > 0).astype(int)]), em.Prior(1.0)
+    )
     monkeypatch.setattr(em, "_MOST_PRODUCTS", 50)
     parts = em.Batch(rows, np.ones(300))
     assert_allclose(parts.log_joint(parameters), whole.log_joint(parameters), rtol=1e-12)
@@ -93,7 +97,7 @@ def test_many_products_are_taken_in_parts(monkeypatch):
 def test_components_without_rows_are_left_out():
     rows = standard(skewed(100))
     shares = np.column_stack([np.ones(100), np.full(100, 1e-6)])
-    parameters = em.converged(em.Batch(rows, np.ones(100)), shares, 1.0)
+    parameters = em.converged(em.Batch(rows, np.ones(100)), shares, em.Prior(1.0))
     assert len(parameters.weights) == 1
     assert_allclose(parameters.means[0], 0.0, atol=1e-9)
 

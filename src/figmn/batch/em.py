@@ -12,8 +12,8 @@ from figmn.components.density import log_sum
 FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""
 
-_OWN_SHARE: Final = 0.1  # of the pooled diagonal in what covariances are shrunk to
 _MOST_PRODUCTS: Final = 2**23  # of columns, to hold at once (64 MiB)
+_SMALL_TRIANGLE: Final = 128  # variables up to which it is inverted
 _LEAST_COUNT: Final = 1.0  # rows that a component must explain, to be kept
 _LOG_2_PI: Final = float(np.log(2.0 * np.pi))
 
@@ -27,6 +27,33 @@ class Parameters(NamedTuple):
     """Shape (K, D, D)."""
     weights: Array
     """Shape (K,), of sum one."""
+
+
+class Prior(NamedTuple):
+    """What covariances are shrunk to, and how far.
+
+    Attributes
+    ----------
+    rows : float
+        How many rows the pooled covariance counts for in each component; if infinite,
+        all components share it.
+    diagonal : float
+        Share of the diagonal in the pooled covariance.
+    """
+
+    rows: float
+    diagonal: float = 0.1
+
+
+class Scatter(NamedTuple):
+    """Moments of rows, by components."""
+
+    counts: Array
+    """Shape (K,)."""
+    means: Array
+    """Shape (K, D)."""
+    squares: Array
+    """Sums of squares and products about the means, of shape (K, D, D)."""
 
 
 class Batch:
@@ -60,28 +87,29 @@ class Batch:
 
     def log_joint(self, parameters: Parameters) -> Array:
         r"""Values of :math:`\log p(j) p(x \mid j)`, of shape (N, K)."""
-        roots = np.linalg.cholesky(parameters.covariances)
-        whiteners = np.linalg.inv(roots)
-        log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        roots: Array = np.linalg.cholesky(parameters.covariances).astype(np.float64, copy=False)
         n_features = self.rows.shape[1]
-        constants = np.log(parameters.weights) - 0.5 * (log_dets + n_features * _LOG_2_PI)
         if self._products is None:
-            distances = self._distances(parameters.means, whiteners)
+            distances = self._distances(parameters.means, roots)
         else:
-            distances = self._distances_by_products(parameters.means, whiteners, self._products)
+            distances = self._distances_by_products(parameters.means, roots, self._products)
+        log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.log(parameters.weights) - 0.5 * (log_dets + n_features * _LOG_2_PI)
         joint: Array = constants - 0.5 * distances
         return joint
 
-    def _distances(self, means: Array, whiteners: Array) -> Array:
-        """Squared distances, of shape (N, K)."""
+    def _distances(self, means: Array, roots: Array) -> Array:
+        """Squared distances for covariances of these Cholesky factors, of shape (N, K)."""
         distances = np.empty((len(self.rows), len(means)))
-        for k, (mean, whitener) in enumerate(zip(means, whiteners, strict=True)):
-            white = (self.rows - mean) @ whitener.T
-            distances[:, k] = np.einsum("nd,nd->n", white, white)
+        for k, (mean, root) in enumerate(zip(means, roots, strict=True)):
+            white = (self.rows - mean).T
+            _solve_lower(root, white)
+            distances[:, k] = np.einsum("dn,dn->n", white, white)
         return distances
 
-    def _distances_by_products(self, means: Array, whiteners: Array, products: Array) -> Array:
+    def _distances_by_products(self, means: Array, roots: Array, products: Array) -> Array:
         """The same, of all components in one matrix product."""
+        whiteners = np.linalg.inv(roots)
         precisions = whiteners.transpose(0, 2, 1) @ whiteners
         linear = np.einsum("kij,kj->ki", precisions, means)
         first, second = self._pairs
@@ -100,8 +128,8 @@ class Batch:
         posteriors: Array = np.exp(joint - log_sum(joint))
         return posteriors
 
-    def scatter(self, shares: Array) -> tuple[Array, Array, Array]:
-        """Counts, means and sums of squares about them, for shares of shape (N, K)."""
+    def scatter(self, shares: Array) -> Scatter:
+        """Moments of the components, for their shares of shape (N, K)."""
         shares = shares * self.weights[:, np.newaxis]
         counts = shares.sum(axis=0)
         means = shares.T @ self.rows / counts[:, np.newaxis]
@@ -109,7 +137,11 @@ class Batch:
             squares = self._squares(shares, means)
         else:
             squares = self._squares_by_products(shares, means, self._products)
-        return counts, means, squares
+        return Scatter(counts, means, squares)
+
+    def scatter_of_all(self) -> Scatter:
+        """Moments of all rows as one component."""
+        return self.scatter(np.ones((len(self), 1)))
 
     def _squares(self, shares: Array, means: Array) -> Array:
         """Weighted sums of squares about the means, of shape (K, D, D)."""
@@ -130,28 +162,44 @@ class Batch:
         return squares
 
 
-def maximised(batch: Batch, shares: Array, prior: float) -> Parameters:
-    r"""The most probable parameters, for components' shares of rows.
+def _solve_lower(root: Array, values: Array) -> None:
+    """Replace values of shape (D, N) by ``inv(root) values``, for a lower triangular root.
+
+    All by NumPy: SciPy's BLAS has threads of its own, which would wait for the same cores.
+    """
+    size = len(root)
+    if size <= _SMALL_TRIANGLE:
+        values[:] = np.linalg.inv(root) @ values
+        return
+    upper, lower = slice(0, size // 2), slice(size // 2, size)
+    _solve_lower(root[upper, upper], values[upper])
+    values[lower] -= root[lower, upper] @ values[upper]
+    _solve_lower(root[lower, lower], values[lower])
+
+
+def maximised(scatter: Scatter, prior: Prior) -> Parameters:
+    r"""The most probable parameters, for the moments of components' rows.
 
     .. math:: S_j = \frac{\sum_t r_{tj} e_t e_t^\top + \nu T}{n_j + \nu} + \epsilon I
 
-    with ``T`` the pooled covariance within components, a tenth of which is its
+    with ``T`` the pooled covariance within components, a part of which is its
     own diagonal: components of few rows take their shape from the others.
 
     Parameters
     ----------
-    batch : Batch
-    shares : array of shape (N, K)
-    prior : float
-        How many rows the pooled covariance counts for, nu.
+    scatter : Scatter
+    prior : Prior
+        The rows of which are nu.
     """
-    counts, means, squares = batch.scatter(shares)
+    counts, means, squares = scatter
     diagonal = np.arange(squares.shape[1])
     pooled = squares.sum(axis=0) / counts.sum()
     variances = pooled[diagonal, diagonal]
-    pooled *= 1.0 - _OWN_SHARE
+    pooled *= 1.0 - prior.diagonal
     pooled[diagonal, diagonal] = np.maximum(variances, 0.0) + FLOOR
-    covariances = (squares + prior * pooled) / (counts + prior)[:, np.newaxis, np.newaxis]
+    own = counts / (counts + prior.rows)
+    covariances = squares * (own / counts)[:, np.newaxis, np.newaxis]
+    covariances += (1.0 - own)[:, np.newaxis, np.newaxis] * pooled
     # Rounding can leave less than nothing where all rows are the same.
     covariances[:, diagonal, diagonal] = (
         np.maximum(covariances[:, diagonal, diagonal], 0.0) + FLOOR
@@ -160,7 +208,7 @@ def maximised(batch: Batch, shares: Array, prior: float) -> Parameters:
 
 
 def converged(
-    batch: Batch, shares: Array, prior: float, *, tolerance: float = 2.5e-4, rounds: int = 100
+    batch: Batch, shares: Array, prior: Prior, *, tolerance: float = 2.5e-4, rounds: int = 100
 ) -> Parameters:
     """Rounds of EM from given shares, until the log density gains less than tolerated.
 
@@ -169,7 +217,7 @@ def converged(
     """
     tolerance *= batch.rows.shape[1]
     before = -np.inf
-    parameters = maximised(batch, shares, prior)
+    parameters = maximised(batch.scatter(shares), prior)
     for _ in range(rounds):
         joint = batch.log_joint(parameters)
         density = log_sum(joint)
@@ -177,7 +225,7 @@ def converged(
         kept = batch.weights @ shares >= _LEAST_COUNT
         if not kept.all():
             shares = _without_others(joint, kept)
-        parameters = maximised(batch, shares, prior)
+        parameters = maximised(batch.scatter(shares), prior)
         reached = float(np.average(density[:, 0], weights=batch.weights))
         if kept.all() and reached - before < tolerance:
             break

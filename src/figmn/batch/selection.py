@@ -13,15 +13,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.batch.em import Batch, Parameters, converged, maximised
+from figmn.batch.em import Batch, Parameters, Prior, Scatter, converged, maximised
 
-_PRIORS: Final = (0.0, 1.0, 10.0)
+_PRIORS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)
+_DIAGONALS: Final = (0.1, 0.3, 0.6)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
 _LEAST_ROWS: Final = 8.0  # a component, on average and to be split
 _ROWS_A_VARIABLE: Final = 2.0  # the same: with fewer a covariance says nothing of its own
 _STEEPNESS: Final = 4.0  # of a split, against standard deviations along the axis
 _FOLDS: Final = 4
 _FEW_ROWS: Final = 1500  # up to here every fold is left out in turn, beyond only the first
+_LITTLE_WORK: Final = 10**9  # products of entries, for the same
 _PATIENCE: Final = 2  # steps without a gain, before the climb ends
 _MOST_STEPS: Final = 14
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
@@ -30,7 +32,7 @@ _WIDE: Final = 9.0  # variances of the background, in those of all rows
 class Choice(NamedTuple):
     """A point of the climb, and what it is worth."""
 
-    prior: float
+    prior: Prior
     steps: int
     background: bool
     """Whether rows that were left out ask for a wide component of one row's weight."""
@@ -74,14 +76,16 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     # What the weights are worth: as many equal ones would vary as little.
     worth = weights.sum() / np.square(weights).sum()
     batch = Batch(rows[order], weights[order] * worth)
-    least = max(_LEAST_ROWS, _ROWS_A_VARIABLE * rows.shape[1])
-    supported = max(1, int(batch.weights.sum() / least))
+    supported = most_components(batch.weights.sum(), rows.shape[1])
     most = supported if bound is None else min(bound, supported)
     folds = _folds(batch)
+    diagonal = _diagonal(folds)
     priors = _PRIORS if shrinkage is None else (shrinkage,)
-    choices = [choice for prior in priors for choice in _climbed(folds, prior, most)]
+    choices = [
+        choice for rows in priors for choice in _climbed(folds, Prior(rows, diagonal), most)
+    ]
     choice = _best(choices, parsimony)
-    parameters = maximised(batch, np.ones((len(batch), 1)), choice.prior)
+    parameters = maximised(batch.scatter_of_all(), choice.prior)
     for _ in range(choice.steps):
         parameters = _stepped(batch, parameters, choice.prior, most, tolerance=2.5e-4)
     if choice.background and (bound is None or len(parameters.weights) < bound):
@@ -89,27 +93,60 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     return parameters
 
 
-def _folds(batch: Batch) -> list[tuple[Batch, Batch]]:
-    """Pairs of rows to learn and rows to judge by."""
-    count = len(batch)
+def most_components(n_rows: float, n_features: int) -> int:
+    """How many components there are rows for."""
+    least = max(_LEAST_ROWS, _ROWS_A_VARIABLE * n_features)
+    return max(1, int(n_rows / least))
+
+
+class Fold(NamedTuple):
+    """Rows to learn and rows to judge by."""
+
+    known: Batch
+    left_out: Batch
+    together: Scatter
+    """Moments of all the known rows."""
+    wide: Array
+    """Log densities of the rows left out under the background."""
+
+
+def _folds(batch: Batch) -> list[Fold]:
+    count, n_features = batch.rows.shape
     order: Index = np.random.default_rng(0).permutation(count)
     parts = [np.sort(order[first::_FOLDS]) for first in range(_FOLDS)]
-    tried = parts if count <= _FEW_ROWS else parts[:1]
-    return [
-        (batch.subset(np.setdiff1d(np.arange(count), part)), batch.subset(part)) for part in tried
-    ]
+    few = count <= _FEW_ROWS and count * n_features**2 <= _LITTLE_WORK
+    return [_fold(batch, part) for part in (parts if few else parts[:1])]
 
 
-def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int) -> list[Choice]:
+def _fold(batch: Batch, part: Index) -> Fold:
+    known = batch.subset(np.setdiff1d(np.arange(len(batch)), part))
+    left_out, together = batch.subset(part), known.scatter_of_all()
+    return Fold(known, left_out, together, left_out.log_density(_background(together)))
+
+
+def _diagonal(folds: list[Fold]) -> float:
+    """How much of the pooled covariance is to be its diagonal, by rows left out."""
+
+    def score(diagonal: float) -> float:
+        prior = Prior(np.inf, diagonal)
+        return sum(
+            float(left_out.weights @ left_out.log_density(maximised(together, prior)))
+            for _, left_out, together, _ in folds
+        )
+
+    return max(_DIAGONALS, key=score)
+
+
+def _climbed(folds: list[Fold], prior: Prior, most: int) -> list[Choice]:
     """What each step of a climb is worth, until it leads nowhere."""
-    models = [maximised(known, np.ones((len(known), 1)), prior) for known, _ in folds]
-    wide = np.concatenate([left_out.log_density(_background(known)) for known, left_out in folds])
-    weights = np.concatenate([left_out.weights for _, left_out in folds])
-    share = 1.0 / (1.0 + len(folds[0][0]))
+    models = [maximised(fold.together, prior) for fold in folds]
+    wide = np.concatenate([fold.wide for fold in folds])
+    weights = np.concatenate([fold.left_out.weights for fold in folds])
+    share = 1.0 / (1.0 + len(folds[0].known))
     choices: list[Choice] = []
     for step in range(_MOST_STEPS + 1):
         pairs = zip(folds, models, strict=True)
-        plain = np.concatenate([left_out.log_density(model) for (_, left_out), model in pairs])
+        plain = np.concatenate([fold.left_out.log_density(model) for fold, model in pairs])
         scores = np.logaddexp(np.log1p(-share) + plain, np.log(share) + wide)
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
@@ -117,8 +154,8 @@ def _climbed(folds: list[tuple[Batch, Batch]], prior: float, most: int) -> list[
         if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break
         models = [
-            _stepped(known, model, prior, most, tolerance=5e-4)
-            for (known, _), model in zip(folds, models, strict=True)
+            _stepped(fold.known, model, prior, most, tolerance=5e-4)
+            for fold, model in zip(folds, models, strict=True)
         ]
     return choices
 
@@ -147,7 +184,7 @@ def _best(choices: list[Choice], tolerated: float) -> Choice:
 
 
 def _stepped(
-    batch: Batch, parameters: Parameters, prior: float, most: int, *, tolerance: float
+    batch: Batch, parameters: Parameters, prior: Prior, most: int, *, tolerance: float
 ) -> Parameters:
     """One step of the climb: the heavier half of the components is split."""
     return converged(batch, _split(batch, parameters, most), prior, tolerance=tolerance)
@@ -170,15 +207,15 @@ def _split(batch: Batch, parameters: Parameters, most: int) -> Array:
     return np.column_stack([shares, *halves])
 
 
-def _background(batch: Batch) -> Parameters:
+def _background(together: Scatter) -> Parameters:
     """One wide component about all rows."""
-    means, covariances, weights = maximised(batch, np.ones((len(batch), 1)), 1.0)
+    means, covariances, weights = maximised(together, Prior(1.0))
     return Parameters(means, _WIDE * covariances, weights)
 
 
 def _with_background(batch: Batch, parameters: Parameters) -> Parameters:
     """The mixture with a wide component that counts for one row."""
-    wide = _background(batch)
+    wide = _background(batch.scatter_of_all())
     share = 1.0 / (1.0 + len(batch))
     return Parameters(
         np.vstack([parameters.means, wide.means]),

@@ -22,6 +22,7 @@ from figmn.mixture.validation import as_scale, as_weights, check_range
 
 _WIDTHS: Final = (0.5, 2.0, 3.0)
 _NOVEL: Final = 0.1
+_MOST: Final = 256  # components a view: in many variables nearly every row is novel
 _TRACKING: Final[dict[str, Any]] = {"delta": 1.0, "beta": 0.01}
 _SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
 _SIMPLE: Final = "biuU"  # kinds of labels that cannot be missing, or of several types
@@ -202,7 +203,9 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             return [("joint", settings)]
         if self.half_life is not None:
             return [("tracking", {**settings, **_TRACKING})]
-        joint = [("joint", {**settings, "delta": width, "beta": _NOVEL}) for width in _WIDTHS]
+        most = _MOST if self.max_components is None else self.max_components
+        shared = {**settings, "beta": _NOVEL, "max_components": most}
+        joint = [("joint", {**shared, "delta": width}) for width in _WIDTHS]
         return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
     def _new_views(self, moments: Array | None) -> list[View]:

@@ -96,7 +96,8 @@ def _fitted(
     """Fit rows by EM, in place of components before, if there are any."""
     fitted = started(held, scale, choices.preferences(final), choices.retention, before)
     components = engine.suited(fitted, choices.update)
-    growth = Growth.of(components, suggested_scale(components.moments))
+    units = suggested_scale(components.moments)
+    growth = Growth.of(components, units, components.n_learnt)
     settings = choices.for_kernel(components.n_features, scale, growth)
     return Begun(components, growth, settings, len(held))
 

@@ -21,7 +21,6 @@ _UNBOUNDED: Final = int(np.iinfo(np.int64).max)
 _FIXED_DELTA, _FIXED_BETA = 1.0, 0.1  # where one of them is set, or nothing is chosen
 _WARMUP_FOR_SCALE, _WARMUP_FOR_START = 100, 2048
 _PARSIMONY_ON_THE_WAY, _PARSIMONY_AT_THE_END = 0.5, 1.0
-_MOST_FOR_START: Final = 255  # variables: beyond, 2048 rows say too little, and EM is slow
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,7 @@ class Choices:
 
     def start_from_batch(self, n_features: int) -> bool:
         """Whether a mixture fits its first rows by EM, and goes on from there."""
-        return (
-            is_auto(self.delta)
-            and is_auto(self.beta)
-            and self.update == "exact"
-            and n_features <= _MOST_FOR_START
-        )
+        return is_auto(self.delta) and is_auto(self.beta) and self.update == "exact"
 
     def warmup_rows(self, n_features: int) -> int:
         """How many rows are held back before learning begins."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.batch import gaps, selection
-from figmn.batch.em import Batch, Parameters, converged
+from figmn.batch.em import Batch, Parameters, Prior, converged
 from figmn.batch.selection import Preferences
 from figmn.components import factors
 from figmn.components import state as states
@@ -39,11 +39,19 @@ class Growth(NamedTuple):
     """Bound on the number of components."""
 
     @classmethod
-    def of(cls, components: Components, units: Array) -> Growth:
-        """New components as wide as the present ones, and a little more than twice as many."""
+    def of(cls, components: Components, units: Array, n_rows: int | None = None) -> Growth:
+        """New components as wide as the present ones, and a little more than twice as many.
+
+        Fewer if so many would be too much for rows like those that were fitted, of which
+        there have been ``n_rows``.
+        """
         within = np.sqrt(components.weights @ components.marginals)
         scale = factors.within_scale(np.maximum(within, _NARROWEST * units))
-        return cls(scale, 2 * components.n_components + 16)
+        most = 2 * components.n_components + 16
+        if n_rows is not None:
+            supported = selection.most_components(n_rows, components.n_features)
+            most = max(components.n_components, min(most, supported))
+        return cls(scale, most)
 
 
 def started(
@@ -112,7 +120,7 @@ def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters
     for _ in range(_FILLINGS):
         components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
         batch = Batch(gaps.drawn(components, rows, random), weights)
-        parameters = converged(batch, batch.posteriors(parameters), prior)
+        parameters = converged(batch, batch.posteriors(parameters), Prior(prior))
     return parameters
 
 
