@@ -12,6 +12,7 @@ from figmn._typing import AnyArray, Array
 from figmn.mixture import Mixture
 
 _FEW_ROWS: Final = 1000  # up to here five folds are left out in turn, and else two
+_FEW_A_COLUMN: Final = 20  # the same: half the rows would make a much worse model
 _EXTREME: Final = 1e-9
 _TRUST: Final = 20.0  # rows that the predictive distribution itself counts for
 
@@ -70,7 +71,7 @@ def calibrated(mixture: Mixture, n_outputs: int) -> Calibration | None:
     if mixture.n_learnt > len(rows):
         levels[:] = _levels(mixture, rows, n_outputs)
     else:
-        for left_out in _folds(len(rows)):
+        for left_out in _folds(*rows.shape):
             others = _fitted_alike(mixture, rows[~left_out], weights[~left_out])
             levels[left_out] = _levels(others, rows[left_out], n_outputs)
     return Calibration(levels, weights / weights.mean())
@@ -83,9 +84,9 @@ def _levels(mixture: Mixture, rows: Array, n_outputs: int) -> Array:
     return answer.probability_below(rows[:, n_inputs:])
 
 
-def _folds(count: int) -> Iterator[AnyArray]:
+def _folds(count: int, n_columns: int) -> Iterator[AnyArray]:
     """Which rows to leave out, time after time."""
-    n_folds = 5 if count <= _FEW_ROWS else 2
+    n_folds = 5 if count <= max(_FEW_ROWS, _FEW_A_COLUMN * n_columns) else 2
     numbers = np.random.default_rng(0).permutation(count) % n_folds
     for number in range(min(n_folds, count if count > 1 else 0)):
         yield numbers == number
