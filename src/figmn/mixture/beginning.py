@@ -9,7 +9,6 @@ import numpy as np
 from figmn._typing import Array
 from figmn.components import engine
 from figmn.components.base import Components
-from figmn.components.density import log_sum
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.learning import Settings
 from figmn.mixture.choices import Choices
@@ -70,19 +69,20 @@ def begin(
 
 def begin_anew(
     sample: HeldRows, before: Components, choices: Choices, scale: Array | None
-) -> Begun | None:
+) -> Begun:
     """Fit rows that stand for all of a stream, in place of the components before.
 
-    None if these are better: rows that are left out at first decide.
+    Or go on with these, if rows that are left out at first prefer them: with room for more,
+    since the stream has changed.
     """
     left_out = np.arange(len(sample)) % _JUDGES == 0
     known = HeldRows(sample.rows[~left_out], sample.weights[~left_out])
     trial = _fitted(known, choices, scale, final=False, before=before)
     judges, weights = sample.rows[left_out], sample.weights[left_out]
-    gain = log_sum(trial.components.log_joint(judges)) - log_sum(before.log_joint(judges))
-    if weights @ gain[:, 0] <= 0.0:
-        return None
-    return _fitted(sample, choices, scale, final=False, before=before)
+    gain = trial.components.log_density(judges) - before.log_density(judges)
+    if weights @ gain > 0.0:
+        return _fitted(sample, choices, scale, final=False, before=before)
+    return _going_on(before, choices, scale, len(sample))
 
 
 def _fitted(
@@ -95,11 +95,17 @@ def _fitted(
 ) -> Begun:
     """Fit rows by EM, in place of components before, if there are any."""
     fitted = started(held, scale, choices.preferences(final), choices.retention, before)
-    components = engine.suited(fitted, choices.update)
+    return _going_on(engine.suited(fitted, choices.update), choices, scale, len(held))
+
+
+def _going_on(
+    components: Components, choices: Choices, scale: Array | None, together: int
+) -> Begun:
+    """How to go on from components."""
     units = suggested_scale(components.moments)
     growth = Growth.of(components, units, components.n_learnt)
     settings = choices.for_kernel(components.n_features, scale, growth)
-    return Begun(components, growth, settings, len(held))
+    return Begun(components, growth, settings, together)
 
 
 def _learnt_in_order(

@@ -83,8 +83,8 @@ class Mixture:
         it. With None nothing is forgotten.
     shrinkage : float or None, default=None
         How many rows the pooled covariance counts for in each component, where the
-        mixture starts from EM. With None rows that are left out decide between 0, 1
-        and 10.
+        mixture starts from EM. With None rows that are left out decide between 0, 1,
+        10, 100, 1000 and one covariance for all components.
     parsimony : float or None, default=None
         How many standard errors, in the likelihood of rows left out, fewer components
         may cost where the mixture starts from EM. With None 1, or 0.5 where more rows
@@ -109,8 +109,8 @@ class Mixture:
     that were left out say where to stop and how far to shrink covariances towards
     the pooled one. After the warm-up rows update these components as above; one
     whose tail probability is below 1e-6 starts a component as wide as the others
-    on average, up to twice as many as at first and sixteen. Mixtures of 256 or more
-    variables, and the paper's update rule, take ``delta=1`` and ``beta=0.1`` instead.
+    on average, up to twice as many as at first and sixteen, if there are rows for so
+    many. The paper's update rule takes ``delta=1`` and ``beta=0.1`` instead.
 
     Examples
     --------
@@ -285,9 +285,7 @@ class Mixture:
     def _review(self, sample: Sample) -> None:
         """Fit the components anew if the stream no longer is what they were fitted to."""
         if sample.has_moved(self._components.weights):
-            begun = begin_anew(sample.held(), self._components, self._choices, self.scale)
-            if begun is not None:
-                self._begin(begun)
+            self._begin(begin_anew(sample.held(), self._components, self._choices, self.scale))
             sample.shares = self._components.weights
 
     def _hold(self, held: HeldRows) -> None:

@@ -27,6 +27,7 @@ NOVELTY: Final = 1e-6
 _FILLINGS: Final = 3  # times that missing entries are drawn anew
 _REFILLED_PRIOR: Final = 1.0  # shrinkage then, unless it is given
 _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
+_MOST_ROWS: Final = 8192  # of a stream, to count for how many components there may be
 _NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
 
 
@@ -42,13 +43,13 @@ class Growth(NamedTuple):
     def of(cls, components: Components, units: Array, n_rows: int | None = None) -> Growth:
         """New components as wide as the present ones, and a little more than twice as many.
 
-        Fewer if so many would be too much for rows like those that were fitted, of which
-        there have been ``n_rows``.
+        Fewer if ``n_rows`` that have been learnt so far would be too few for so many.
         """
         within = np.sqrt(components.weights @ components.marginals)
         scale = factors.within_scale(np.maximum(within, _NARROWEST * units))
         most = 2 * components.n_components + 16
         if n_rows is not None:
+            n_rows = min(n_rows, _MOST_ROWS)
             supported = selection.most_components(n_rows, components.n_features)
             most = max(components.n_components, min(most, supported))
         return cls(scale, most)
