@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest, multivariate_normal, norm
 from sklearn.datasets import make_moons
+from sklearn.metrics import homogeneity_score
 from sklearn.mixture import GaussianMixture
 
 import figmn
@@ -80,7 +81,32 @@ def test_a_round_of_em_is_the_weighted_formula():
     assert_allclose(proportions, counts / counts.sum())
 
 
-def test_many_products_are_taken_in_parts(monkeypatch):
+@pytest.mark.parametrize("diagonal", [0.1, 0.6])
+def test_an_infinite_prior_is_one_covariance_for_all(diagonal):
+    rng = np.random.default_rng(1)
+    rows, shares = rng.normal(size=(60, 3)), rng.dirichlet([1.0, 1.0], 60)
+    fit = em.maximised(em.Batch(rows, np.ones(60)).scatter(shares), em.Prior(np.inf, diagonal))
+    pooled = sum(np.cov(rows.T, aweights=w, ddof=0) * w.sum() for w in shares.T) / 60
+    target = (1.0 - diagonal) * pooled + diagonal * np.diag(np.diag(pooled))
+    for covariance in fit.covariances:
+        assert_allclose(covariance, target + 2.0 * em.FLOOR * np.eye(3), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_densities_are_those_of_scipy(n_features):
+    """Also beyond the size up to which triangles are inverted."""
+    rng = np.random.default_rng(0)
+    rows = standard(rng.normal(size=(400, n_features)) @ rng.normal(size=(n_features, n_features)))
+    batch = em.Batch(rows, np.ones(400))
+    fit = em.maximised(batch.scatter(rng.dirichlet([1.0, 1.0], 400)), em.Prior(50.0))
+    parts = [
+        np.log(weight) + multivariate_normal(mean, covariance).logpdf(rows)
+        for mean, covariance, weight in zip(*fit, strict=True)
+    ]
+    assert_allclose(batch.log_joint(fit), np.transpose(parts), rtol=1e-8)
+
+
+def test_without_room_for_all_products_the_moments_are_the_same(monkeypatch):
     rows = standard(skewed(300))
     whole = em.Batch(rows, np.ones(300))
     parameters = em.maximised(
@@ -110,6 +136,33 @@ def test_as_many_components_as_clusters(n_clusters):
     rows = standard(clusters(600, 3, n_clusters, spread=25.0))
     parameters = selection.fitted(rows, np.ones(600), selection.Preferences())
     assert np.sum(parameters.weights > 0.01) == n_clusters
+
+
+def test_clusters_of_one_shape_are_told_apart_in_many_variables():
+    """Each has too few rows for a covariance of its own."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(4, 60))
+    which = rng.integers(0, 4, 600)
+    rows = standard(centers[which] + rng.normal(size=(600, 60)))
+    fit = selection.fitted(rows, np.ones(600), selection.Preferences())
+    found = em.Batch(rows, np.ones(600)).posteriors(fit).argmax(axis=1)
+    assert 4 <= len(fit.weights) <= 6
+    assert homogeneity_score(which, found) > 0.99
+
+
+@pytest.mark.parametrize(("n_rows", "n_features"), [(60, 100), (300, 280), (2500, 280)])
+def test_many_variables_need_no_settings_either(n_rows, n_features):
+    """Rows of one Gaussian: no worse than without correlations, nor than as EM fits it."""
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
+    rows = rng.normal(size=(n_rows, n_features)) @ mixing
+    others = rng.normal(size=(500, n_features)) @ mixing
+    model = IncrementalGaussianMixture().fit(rows)
+    assert model.n_components_ <= 4
+    assert_sound(model.mixture_)
+    apart = GaussianMixture(covariance_type="diag").fit(rows).score(others)
+    together = GaussianMixture().fit(rows).score(others)
+    assert model.score(others) > max(apart, together) - 0.01 * n_features
 
 
 def test_no_worse_than_the_best_of_scikit_learn_on_rows_left_out():

@@ -7,7 +7,8 @@ Nothing is random, and components go where rows are.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ _FOLDS: Final = 4
 _FEW_ROWS: Final = 1500  # up to here every fold is left out in turn, beyond only the first
 _LITTLE_WORK: Final = 10**9  # products of entries, for the same
 _PATIENCE: Final = 2  # steps without a gain, before the climb ends
+_LEAST_STEPS: Final = 5  # of a climb, before it is compared with others
+_BEHIND: Final = 4.0  # standard errors below the best of them, when it is given up
 _MOST_STEPS: Final = 14
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
@@ -81,10 +84,8 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     folds = _folds(batch)
     diagonal = _diagonal(folds)
     priors = _PRIORS if shrinkage is None else (shrinkage,)
-    choices = [
-        choice for rows in priors for choice in _climbed(folds, Prior(rows, diagonal), most)
-    ]
-    choice = _best(choices, parsimony)
+    climbs = [_climbed(folds, Prior(rows, diagonal), most) for rows in priors]
+    choice = _best(_raced(climbs), parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.prior)
     for _ in range(choice.steps):
         parameters = _stepped(batch, parameters, choice.prior, most, tolerance=2.5e-4)
@@ -137,7 +138,34 @@ def _diagonal(folds: list[Fold]) -> float:
     return max(_DIAGONALS, key=score)
 
 
-def _climbed(folds: list[Fold], prior: Prior, most: int) -> list[Choice]:
+def _raced(climbs: list[Iterator[Choice]]) -> list[Choice]:
+    """Choices along climbs that go up side by side, each until it falls behind or ends."""
+    choices = []
+    while climbs:
+        step = [(climb, choice) for climb in climbs for choice in islice(climb, 1)]
+        latest = [choice for _, choice in step]
+        choices += latest
+        best = max(latest, key=_worth, default=None)
+        climbs = [
+            climb
+            for climb, choice in step
+            if choice.steps < _LEAST_STEPS or (best and _loss(choice, best) <= _BEHIND)
+        ]
+    return choices
+
+
+def _worth(choice: Choice) -> float:
+    return float(choice.scores.mean())
+
+
+def _loss(choice: Choice, best: Choice) -> float:
+    """How much worse a choice is than the best, in standard errors of the difference."""
+    losses = best.scores - choice.scores
+    error = losses.std() / np.sqrt(len(losses))
+    return float(losses.mean() / error) if error > 0.0 else 0.0
+
+
+def _climbed(folds: list[Fold], prior: Prior, most: int) -> Iterator[Choice]:
     """What each step of a climb is worth, until it leads nowhere."""
     models = [maximised(fold.together, prior) for fold in folds]
     wide = np.concatenate([fold.wide for fold in folds])
@@ -151,36 +179,28 @@ def _climbed(folds: list[Fold], prior: Prior, most: int) -> list[Choice]:
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
         choices.append(Choice(prior, step, asked, weights * scores / weights.mean(), size))
+        yield choices[-1]
         if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break
         models = [
             _stepped(fold.known, model, prior, most, tolerance=5e-4)
             for fold, model in zip(folds, models, strict=True)
         ]
-    return choices
 
 
 def _is_over(choices: list[Choice]) -> bool:
     """Whether the last steps of a climb have gained nothing, or led nowhere."""
-    means = [choice.scores.mean() for choice in choices]
+    means = [_worth(choice) for choice in choices]
     stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
     return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
 
 
 def _best(choices: list[Choice], tolerated: float) -> Choice:
     """The best choice, or a smaller one within so many standard errors of it."""
-    best = max(choices, key=lambda choice: choice.scores.mean())
-    near = []
-    for choice in choices:
-        loss = best.scores - choice.scores
-        error = loss.std() / np.sqrt(len(loss))
-        if loss.mean() <= tolerated * error:
-            near.append(choice)
+    best = max(choices, key=_worth)
+    near = [choice for choice in choices if _loss(choice, best) <= tolerated]
     smallest = min(choice.size for choice in near)
-    return max(
-        (choice for choice in near if choice.size == smallest),
-        key=lambda choice: choice.scores.mean(),
-    )
+    return max((choice for choice in near if choice.size == smallest), key=_worth)
 
 
 def _stepped(
