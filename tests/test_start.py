@@ -138,6 +138,14 @@ def test_as_many_components_as_clusters(n_clusters):
     assert np.sum(parameters.weights > 0.01) == n_clusters
 
 
+@pytest.mark.parametrize("far", [30.0, 1e3, 1e6])
+def test_one_outlier_does_not_spoil_the_fit(far):
+    rows, others = skewed(900), skewed(2000, seed=1)
+    rows[17] = [0.0, far, 0.0]
+    alone = IncrementalGaussianMixture().fit(np.delete(rows, 17, axis=0)).score(others)
+    assert IncrementalGaussianMixture().fit(rows).score(others) > alone - 0.15
+
+
 def test_clusters_of_one_shape_are_told_apart_in_many_variables():
     """Each has too few rows for a covariance of its own."""
     rng = np.random.default_rng(0)

@@ -29,6 +29,7 @@ _PATIENCE: Final = 2  # steps without a gain, before the climb ends
 _LEAST_STEPS: Final = 5  # of a climb, before it is compared with others
 _BEHIND: Final = 4.0  # standard errors below the best of them, when it is given up
 _MOST_STEPS: Final = 14
+_HOPELESS: Final = 10.0  # nats a column below which it no longer matters how far
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
 
@@ -40,7 +41,7 @@ class Choice(NamedTuple):
     background: bool
     """Whether rows that were left out ask for a wide component of one row's weight."""
     scores: Array
-    """Log densities of rows that were left out."""
+    """Log densities of rows that were left out, none of them hopelessly low."""
     size: float
     """Number of components, on average over the folds."""
 
@@ -131,11 +132,19 @@ def _diagonal(folds: list[Fold]) -> float:
     def score(diagonal: float) -> float:
         prior = Prior(np.inf, diagonal)
         return sum(
-            float(left_out.weights @ left_out.log_density(maximised(together, prior)))
-            for _, left_out, together, _ in folds
+            float(left_out.weights @ _limited(left_out.log_density(model), left_out))
+            for left_out, model in [
+                (fold.left_out, maximised(fold.together, prior)) for fold in folds
+            ]
         )
 
     return max(_DIAGONALS, key=score)
+
+
+def _limited(scores: Array, batch: Batch) -> Array:
+    """Log densities, from where they do not fall further: one outlier must not decide alone."""
+    limited: Array = np.maximum(scores, -_HOPELESS * batch.rows.shape[1])
+    return limited
 
 
 def _raced(climbs: list[Iterator[Choice]]) -> list[Choice]:
@@ -178,7 +187,8 @@ def _climbed(folds: list[Fold], prior: Prior, most: int) -> Iterator[Choice]:
         scores = np.logaddexp(np.log1p(-share) + plain, np.log(share) + wide)
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
-        choices.append(Choice(prior, step, asked, weights * scores / weights.mean(), size))
+        worth = weights * _limited(scores, folds[0].known) / weights.mean()
+        choices.append(Choice(prior, step, asked, worth, size))
         yield choices[-1]
         if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,6 +29,10 @@ _FILLINGS: Final = 3  # times that missing entries are drawn anew
 _REFILLED_PRIOR: Final = 1.0  # shrinkage then, unless it is given
 _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
 _MOST_ROWS: Final = 8192  # of a stream, to count for how many components there may be
+_LEAST_WEIGHT: Final = 2.0  # rows, for a component to be taken as a model of others
+_QUARTILES_APART: Final = 1.349  # of a normal distribution, in standard deviations
+_HIDDEN: Final = 10.0  # a standard deviation from the usual one, if outliers make it up
+_MOST_HIDDEN: Final = 1e3  # the same, as far as it can be followed in float64
 _NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
 
 
@@ -45,7 +50,10 @@ class Growth(NamedTuple):
 
         Fewer if ``n_rows`` that have been learnt so far would be too few for so many.
         """
-        within = np.sqrt(components.weights @ components.marginals)
+        # Not those of a row or less: they are as wide as outliers are far.
+        heavy = components.weights * components.n_learnt > _LEAST_WEIGHT
+        shares = components.weights * (heavy if heavy.any() else 1.0)
+        within = np.sqrt(shares @ components.marginals / shares.sum())
         scale = factors.within_scale(np.maximum(within, _NARROWEST * units))
         most = 2 * components.n_components + 16
         if n_rows is not None:
@@ -78,7 +86,7 @@ def started(
     """
     rows, weights = held.rows, _faded(held.weights, retention)
     moments = moments_of(rows, held.weights)
-    units = _units(moments, scale)
+    units = _units(rows, moments, scale)
     standard = (rows - moments[1]) / units
     # Weights of any size do: what counts are their proportions.
     proportions = weights / weights.max()
@@ -92,13 +100,26 @@ def started(
     return components
 
 
-def _units(moments: Array, scale: Array | None) -> Array:
+def _units(rows: Array, moments: Array, scale: Array | None) -> Array:
     """Units of the columns: the scale that was given, as far as it suits the rows."""
-    own = suggested_scale(moments)
+    own = _without_outliers(rows, suggested_scale(moments))
     if scale is None:
         return own
     suited: Array = np.clip(scale, own / _FAR_OFF, own * _FAR_OFF)
     return np.where(moments[2] > 0.0, suited, scale)
+
+
+def _without_outliers(rows: Array, deviations: Array) -> Array:
+    """Standard deviations, or what most rows say where a few are so far off as to hide it.
+
+    The variance floor goes by it, and must be small against all that is to be told apart.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without a known entry
+        low, high = np.nanpercentile(rows, [25.0, 75.0], axis=0)
+        usual = (high - low) / _QUARTILES_APART
+    hidden = (usual > 0.0) & (usual < deviations / _HIDDEN)
+    return np.where(hidden, np.maximum(usual, deviations / _MOST_HIDDEN), deviations)
 
 
 def _faded(weights: Array, retention: float) -> Array:
