@@ -6,11 +6,12 @@ import argparse
 
 from threadpoolctl import threadpool_limits
 
-from quality import classification, density, growth, regression, streams
+from quality import classification, density, growth, regression, streams, variables
 from quality.report import publish
 
 PARTS = {
     "density": density.run,
+    "variables": variables.run,
     "growth": growth.run,
     "classification": classification.run,
     "regression": regression.run,
