@@ -256,7 +256,7 @@ def test_gaps_before_young_and_old_components(threshold):
     plain = Mixture(30, **settings).learn(rows[:60])
     threshold(1)
     lazy = Mixture(30, **settings).learn(rows[:60])
-    assert 0 < sum(len(root) > 0 for root in lazy._components.roots) < lazy.n_components
+    assert 0 < sum(len(root) > 0 for root in lazy._learner.components.roots) < lazy.n_components
     gaps = rows[60:110].copy()
     gaps[np.random.default_rng(0).random(gaps.shape) < 0.2] = np.nan
     gaps[0] = np.nan
@@ -273,7 +273,7 @@ def test_components_that_cannot_matter_are_ruled_out_without_a_difference(thresh
     threshold(1)
     rows = clusters(1500, 30, n_clusters=5, spread=1.0)
     mixture = Mixture(30, scale=2.0, beta=1e-6, max_components=6).learn(rows)
-    known = mixture._components.marginal(np.arange(29))
+    known = mixture._learner.components.marginal(np.arange(29))
     assert sum(len(root) > 0 for root in known.roots) > 2
     posteriors = normalised(known.evaluated(rows[:, :29])[1])
     assert posteriors.max(axis=1).min() < 0.9  # there is something to rule out, and in

@@ -12,20 +12,17 @@ import numpy as np
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
-from figmn.components import engine, factors
+from figmn.components import factors
 from figmn.components import state as states
 from figmn.components.base import Components
 from figmn.components.density import normalised
 from figmn.components.plain import PlainComponents
 from figmn.kernels.compiler import LARGEST
 from figmn.mixture import packing, validation
-from figmn.mixture.beginning import Begun, begin, begin_anew, rows_together
 from figmn.mixture.choices import Choices
 from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
-from figmn.mixture.sample import Sample
-from figmn.mixture.start import Growth
+from figmn.mixture.learner import Learner
 from figmn.mixture.tail import log_tail
-from figmn.mixture.warmup import HeldRows
 
 _MOST_ANSWERS: Final = 16  # sets of known and wanted variables to keep factors for
 _ONE: Final = np.ones(1)
@@ -143,7 +140,7 @@ class Mixture:
         parsimony: float | None = None,
     ) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
-        self._choices = Choices(
+        choices = Choices(
             delta,
             beta,
             max_components,
@@ -155,17 +152,10 @@ class Mixture:
             shrinkage,
             parsimony,
         )
-        self.scale = None if scale is None else validation.as_scale(scale, n_features)
-        self._components = engine.none(n_features, self._choices.update)
-        if center is not None:
-            self._components.moments[1] = validation.as_center(center, n_features)
-        waits = self.scale is None or self._choices.start_from_batch(n_features)
-        self._held = HeldRows.none(n_features) if waits else None
-        self._growth: Growth | None = None
-        self._sample: Sample | None = None
+        own_scale = None if scale is None else validation.as_scale(scale, n_features)
+        own_center = None if center is None else validation.as_center(center, n_features)
+        self._learner = Learner.new(n_features, choices, own_scale, own_center)
         self._answers: dict[Any, Regression] = {}
-        self._provisional: Begun | None = None
-        self._reset()
 
     @classmethod
     def from_parameters(
@@ -217,9 +207,7 @@ class Mixture:
         if settings.get("scale") is None:
             settings = {**settings, "scale": components.total_scale()}
         mixture = cls(components.n_features, **settings)
-        mixture._components = engine.suited(components, mixture._choices.update)
-        mixture._held = None
-        mixture._reset()
+        mixture._learner = Learner(mixture.choices, components, mixture.scale)
         return mixture
 
     # -- Learning ------------------------------------------------------------
@@ -254,51 +242,7 @@ class Mixture:
 
     def _learn(self, rows: Array, weights: Array) -> None:
         self._answers.clear()
-        if self._held is None:
-            self._learn_on(rows, weights)
-            return
-        held = self._held.with_more(rows, weights)
-        warmup = self._choices.warmup_rows(self.n_features)
-        if len(held) < warmup:
-            self._hold(held)
-            return
-        first, rest = held.split(warmup)
-        together = len(first) if rows_together(first, self._choices) else 0
-        self._begin(self._begun(first, together, final=False))
-        if together and self._choices.half_life is None:
-            self._sample = Sample.of(first, self._components.weights)
-        self._learn_on(rest.rows, rest.weights)
-
-    def _learn_on(self, rows: Array, weights: Array) -> None:
-        """Learn rows after the warm-up."""
-        sample = self._sample
-        if sample is None:
-            self._components.learn(rows, weights, self._settings)
-            return
-        while len(rows) > 0:
-            part = slice(sample.until_review())
-            self._components.learn(rows[part], weights[part], self._settings)
-            if sample.learn(rows[part], weights[part]):
-                self._review(sample)
-            rows, weights = rows[part.stop :], weights[part.stop :]
-
-    def _review(self, sample: Sample) -> None:
-        """Fit the components anew if the stream no longer is what they were fitted to."""
-        if sample.has_moved(self._components.weights):
-            self._begin(begin_anew(sample.held(), self._components, self._choices, self.scale))
-            sample.shares = self._components.weights
-
-    def _hold(self, held: HeldRows) -> None:
-        """Hold rows back, and let queries that are to come see them."""
-        before, self._held = self._held, held
-        begun = self._provisional
-        if begun is None or before is None:
-            return
-        if begun.together != rows_together(held, self._choices):
-            self._provisional = None
-            return
-        _, new = held.split(len(before))
-        begun.components.learn(new.rows, new.weights, begun.settings)
+        self._learner.learn(rows, weights)
 
     def consolidate(self) -> Mixture:
         """Fit what is known of the stream together, since no more rows are coming soon.
@@ -307,29 +251,14 @@ class Mixture:
         are held back, and later the sample of the stream, if this has changed since the
         components were fitted. ``fit`` of the estimators does this after the last row.
         """
-        if self._sample is not None:
-            self._answers.clear()
-            self._review(self._sample)
-        if self._held is not None and rows_together(self._held, self._choices) > 0:
-            self._held = HeldRows(self._held.rows, self._held.weights, len(self._held))
-            self._answers.clear()
-            self._provisional = None
+        self._answers.clear()
+        self._learner.consolidate()
         return self
-
-    def _begin(self, begun: Begun) -> None:
-        """End the warm-up."""
-        self._components, self._growth, self._held = begun.components, begun.growth, None
-        self._reset()
-
-    def _begun(self, held: HeldRows, together: int, *, final: bool) -> Begun:
-        center = self._components.moments[1]
-        return begin(held, together, self._choices, self.scale, center, final=final)
 
     def reconfigure(self, **changes: Any) -> Mixture:
         """Change settings for all that is learnt from now on, as ``beta=0.01``."""
-        self._choices = replace(self._choices, **changes)
-        self._components = engine.suited(self._components, self._choices.update)
-        self._reset()
+        self._answers.clear()
+        self._learner.reconfigure(replace(self.choices, **changes))
         return self
 
     def merge(self, first: int, second: int) -> Mixture:
@@ -346,9 +275,8 @@ class Mixture:
                 f"merge takes two different components from 0 to {count - 1}, "
                 f"not {first} and {second}."
             )
-        self._release()
-        self._sample = None  # whoever merges by hand does not want it undone
-        self._components.merge(first, second)
+        self._answers.clear()
+        self._learner.merge(first, second)
         return self
 
     def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
@@ -364,20 +292,8 @@ class Mixture:
             Standard deviation of the new columns, as in ``scale`` of the mixture.
         """
         n_new = validation.check_count(n_new, "n_new", 1)
-        new_scale = validation.as_scale(scale, n_new)
-        width = np.minimum(self._choices.width * new_scale, LARGEST)
-        wider = self._components.widened(width**2)
-        self._components = engine.suited(wider, self._choices.update)
-        if self._held is not None:
-            self._held = self._held.with_zeros(n_new)
-        if self._sample is not None:
-            self._sample = self._sample.with_zeros(n_new)
-        if self.scale is not None:
-            self.scale = np.concatenate([self.scale, new_scale])
-        if self._growth is not None:
-            scale_of_new = np.concatenate([self._growth.scale, new_scale])
-            self._growth = self._growth._replace(scale=scale_of_new)
-        self._reset()
+        self._answers.clear()
+        self._learner.add_variables(n_new, validation.as_scale(scale, n_new))
         return self
 
     # -- What was learnt -----------------------------------------------------
@@ -385,57 +301,62 @@ class Mixture:
     @property
     def choices(self) -> Choices:
         """The settings, which cannot be changed but by :meth:`reconfigure`."""
-        return self._choices
+        return self._learner.choices
+
+    @property
+    def scale(self) -> Array | None:
+        """The columns' standard deviations, of shape (D,), if they were given."""
+        return self._learner.scale
 
     @property
     def n_features(self) -> int:
         """Number of variables D."""
-        return self._components.n_features
+        return self._learner.components.n_features
 
     @property
     def n_components(self) -> int:
         """Number of components K so far."""
-        return self._visible.n_components
+        return self._learner.visible.n_components
 
     @property
     def n_learnt(self) -> int:
         """Number of rows learnt."""
-        return self._visible.n_learnt
+        return self._learner.visible.n_learnt
 
     @property
     def means(self) -> Array:
         """Component means, of shape (K, D)."""
-        return self._visible.means.copy()
+        return self._learner.visible.means.copy()
 
     @property
     def covariances(self) -> Array:
         """Covariance matrices, of shape (K, D, D)."""
-        return factors.covariances(*self._visible.factors())
+        return factors.covariances(*self._learner.visible.factors())
 
     @property
     def precisions(self) -> Array:
         """Precision matrices, of shape (K, D, D)."""
-        return factors.precisions(*self._visible.factors())
+        return factors.precisions(*self._learner.visible.factors())
 
     @property
     def log_determinants(self) -> Array:
         """Log-determinants of the covariances, of shape (K,)."""
-        return self._visible.log_dets.copy()
+        return self._learner.visible.log_dets.copy()
 
     @property
     def masses(self) -> Array:
         """Accumulated posteriors, of shape (K,)."""
-        return self._visible.masses.copy()
+        return self._learner.visible.masses.copy()
 
     @property
     def weights(self) -> Array:
         """Prior probabilities of the components, of shape (K,)."""
-        return self._visible.weights
+        return self._learner.visible.weights
 
     @property
     def ages(self) -> IntArray:
         """Updates that each component has lived through, of shape (K,)."""
-        return self._visible.ages.copy()
+        return self._learner.visible.ages.copy()
 
     def known_rows(self) -> tuple[Array, Array] | None:
         """Rows that stand for all that were learnt, and their weights, if such are kept.
@@ -443,12 +364,8 @@ class Mixture:
         Only a mixture that starts from EM keeps any: all rows in its warm-up, and then,
         without a ``half_life``, a sample of the stream of the same size.
         """
-        if self._held is not None:
-            return self._held.rows, self._held.weights
-        if self._sample is not None:
-            held = self._sample.held()
-            return held.rows, held.weights
-        return None
+        kept = self._learner.known_rows()
+        return None if kept is None else (kept.rows, kept.weights)
 
     # -- Questions -----------------------------------------------------------
 
@@ -583,66 +500,28 @@ class Mixture:
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain values, and state as arrays, for a file."""
-        packed = packing.Packed(
-            self._components, self.scale, self._held, self._growth, self._sample
-        )
-        return asdict(self._choices), packing.pack(packed)
+        return asdict(self.choices), packing.pack(self._learner)
 
     @classmethod
     def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
         """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
-        packed = packing.unpack(arrays)
-        mixture = cls(packed.components.n_features, scale=packed.scale, **settings)
-        mixture._components, mixture._held = packed.components, packed.held
-        mixture._growth, mixture._sample = packed.growth, packed.sample
-        mixture._reset()
+        learner = packing.unpack(Choices(**settings), arrays)
+        mixture = cls(learner.components.n_features, scale=learner.scale, **settings)
+        mixture._learner = learner
         return mixture
 
     def __getstate__(self) -> dict[str, Any]:
-        attributes = self.__dict__.copy()
-        attributes["_answers"] = {}
-        attributes["_provisional"] = None
-        return attributes
+        return {**self.__dict__, "_answers": {}}
 
     def __repr__(self) -> str:
         return f"<Mixture of {self.n_components} components, from {self.n_learnt} rows>"
 
     # -- Inside --------------------------------------------------------------
 
-    def _reset(self) -> None:
-        """Make all that follows from settings and state."""
-        if not self._choices.start_from_batch(self.n_features):
-            self._growth = self._sample = None
-        elif self._growth is None and self._held is None and self._components.n_components > 0:
-            self._growth = Growth.of(self._components, self._components.total_scale())
-        if self._choices.half_life is not None:
-            self._sample = None  # a sample of all rows does not forget
-        self._settings = self._choices.for_kernel(self.n_features, self.scale, self._growth)
-        self._answers = {}
-        self._provisional = None
-
-    @property
-    def _visible(self) -> Components:
-        """The components that queries see: rows held back count as learnt."""
-        return self._components if self._held is None else self._seen(self._held).components
-
-    def _seen(self, held: HeldRows) -> Begun:
-        """Where the rows held back have led so far."""
-        if self._provisional is None:
-            together = rows_together(held, self._choices)
-            self._provisional = self._begun(held, together, final=True)
-        return self._provisional
-
-    def _release(self) -> None:
-        """End the warm-up with the components that queries see, and forget the derived."""
-        if self._held is not None:
-            self._begin(self._seen(self._held))
-        self._answers.clear()
-
     @property
     def _ready(self) -> Components:
-        """The same, or an error if there are none."""
-        components = self._visible
+        """The components that queries see, or an error if there are none."""
+        components = self._learner.visible
         if components.n_components == 0:
             # Imported here, since scikit-learn takes longer to import than all
             # that a mixture itself needs.
@@ -670,6 +549,6 @@ class Mixture:
 
     def _derived(self, components: Components, variables: Index) -> Mixture:
         """Mixture of some of the variables, with the settings of this one."""
-        settings = asdict(self._choices)
+        settings = asdict(self.choices)
         settings["scale"] = None if self.scale is None else self.scale[variables]
         return self._of(components, settings)

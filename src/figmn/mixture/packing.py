@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from figmn._typing import AnyArray, Array
+from figmn._typing import AnyArray
 from figmn.components import engine
-from figmn.components.base import Components
 from figmn.mixture import validation
+from figmn.mixture.choices import Choices
+from figmn.mixture.learner import Learner
 from figmn.mixture.sample import Sample
 from figmn.mixture.start import Growth
 from figmn.mixture.warmup import HeldRows
@@ -30,20 +31,10 @@ _OPTIONAL: Final = (
 )
 
 
-class Packed(NamedTuple):
-    """What a file of a mixture holds, beside its settings."""
-
-    components: Components
-    scale: Array | None
-    held: HeldRows | None
-    growth: Growth | None
-    sample: Sample | None
-
-
-def pack(packed: Packed) -> dict[str, AnyArray]:
+def pack(learner: Learner) -> dict[str, AnyArray]:
     """Named arrays that hold all that learning goes on from."""
-    components, scale, held, growth, sample = packed
-    arrays = components.arrays()
+    scale, held, growth, sample = learner.scale, learner.held, learner.growth, learner.sample
+    arrays = learner.components.arrays()
     if scale is not None:
         arrays["scale"] = scale
     if held is not None:
@@ -59,7 +50,7 @@ def pack(packed: Packed) -> dict[str, AnyArray]:
     return arrays
 
 
-def unpack(arrays: dict[str, AnyArray]) -> Packed:
+def unpack(choices: Choices, arrays: dict[str, AnyArray]) -> Learner:
     """Inverse of :func:`pack`.
 
     Raises
@@ -72,7 +63,9 @@ def unpack(arrays: dict[str, AnyArray]) -> Packed:
         {name: array for name, array in arrays.items() if name not in _OPTIONAL}
     )
     n_features = components.n_features
-    held = growth = None
+    held = growth = scale = None
+    if "scale" in optional:
+        scale = validation.as_scale(optional["scale"], n_features)
     if "held_rows" in optional and "held_weights" in optional:
         rows = validation.as_rows(optional["held_rows"], n_features)
         weights = validation.as_weights(optional["held_weights"], len(rows))
@@ -84,7 +77,7 @@ def unpack(arrays: dict[str, AnyArray]) -> Packed:
         growth_scale = validation.as_scale(optional["growth_scale"], n_features)
         growth = Growth(growth_scale, _count(optional["growth_most"]))
     sample = _sample(optional, n_features) if "sample_rows" in optional else None
-    return Packed(components, optional.get("scale"), held, growth, sample)
+    return Learner(choices, components, scale, held, growth, sample)
 
 
 def _sample(arrays: dict[str, AnyArray], n_features: int) -> Sample:
