@@ -31,7 +31,7 @@ _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work wi
 _MOST_ROWS: Final = 8192  # of a stream, to count for how many components there may be
 _LEAST_WEIGHT: Final = 2.0  # rows, for a component to be taken as a model of others
 _QUARTILES_APART: Final = 1.349  # of a normal distribution, in standard deviations
-_HIDDEN: Final = 10.0  # a standard deviation from the usual one, if outliers make it up
+_HIDDEN: Final = 3.0  # a standard deviation from the usual one, if outliers make it up
 _MOST_HIDDEN: Final = 1e3  # the same, as far as it can be followed in float64
 _NARROWEST: Final = 1e-3  # a new component, in standard deviations of the columns
 
