@@ -85,7 +85,7 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     folds = _folds(batch)
     diagonal = _diagonal(folds)
     priors = _PRIORS if shrinkage is None else (shrinkage,)
-    climbs = [_climbed(folds, Prior(rows, diagonal), most) for rows in priors]
+    climbs = [_climbed(folds, Prior(prior, diagonal), most) for prior in priors]
     choice = _best(_raced(climbs), parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.prior)
     for _ in range(choice.steps):
@@ -130,13 +130,11 @@ def _diagonal(folds: list[Fold]) -> float:
     """How much of the pooled covariance is to be its diagonal, by rows left out."""
 
     def score(diagonal: float) -> float:
-        prior = Prior(np.inf, diagonal)
-        return sum(
-            float(left_out.weights @ _limited(left_out.log_density(model), left_out))
-            for left_out, model in [
-                (fold.left_out, maximised(fold.together, prior)) for fold in folds
-            ]
-        )
+        total = 0.0
+        for _, left_out, together, _ in folds:
+            one = maximised(together, Prior(np.inf, diagonal))
+            total += float(left_out.weights @ _limited(left_out.log_density(one), left_out))
+        return total
 
     return max(_DIAGONALS, key=score)
 
@@ -170,8 +168,10 @@ def _worth(choice: Choice) -> float:
 def _loss(choice: Choice, best: Choice) -> float:
     """How much worse a choice is than the best, in standard errors of the difference."""
     losses = best.scores - choice.scores
-    error = losses.std() / np.sqrt(len(losses))
-    return float(losses.mean() / error) if error > 0.0 else 0.0
+    mean, error = float(losses.mean()), float(losses.std() / np.sqrt(len(losses)))
+    if error == 0.0:
+        return np.inf if mean > 0.0 else 0.0
+    return mean / error
 
 
 def _climbed(folds: list[Fold], prior: Prior, most: int) -> Iterator[Choice]:
