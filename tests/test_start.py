@@ -138,6 +138,22 @@ def test_as_many_components_as_clusters(n_clusters):
     assert np.sum(parameters.weights > 0.01) == n_clusters
 
 
+def test_the_values_of_a_discrete_variable_are_found():
+    """Beside others that are as wide: the density is known."""
+
+    def graded(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        grade = rng.integers(0, 4, n_rows)
+        return np.column_stack(
+            [rng.normal(size=(n_rows, 3)), grade + 0.01 * rng.normal(size=n_rows)]
+        )
+
+    rows, others = graded(1000, 0), graded(2000, 1)
+    apart = others[:, 3] - others[:, 3].round()
+    truth = norm.logpdf(others[:, :3]).sum(axis=1) + norm.logpdf(apart, scale=0.01) - np.log(4)
+    assert IncrementalGaussianMixture().fit(rows).score(others) > truth.mean() - 0.1
+
+
 @pytest.mark.parametrize("far", [30.0, 1e3, 1e6])
 def test_one_outlier_does_not_spoil_the_fit(far):
     rows, others = skewed(900), skewed(2000, seed=1)

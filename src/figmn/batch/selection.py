@@ -1,7 +1,8 @@
 """How many components, and how much shrinkage: by the likelihood of rows left out.
 
 The number of components climbs from one by splitting the heavier half of them
-along their longest axes, so that each step starts from the solution before.
+along their longest axes, or where they are flattest, so that each step starts from
+the solution before.
 Nothing is random, and components go where rows are.
 """
 
@@ -14,9 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.batch.em import Batch, Parameters, Prior, Scatter, converged, maximised
+from figmn.batch.em import FLOOR, Batch, Parameters, Prior, Scatter, converged, maximised
 
-_PRIORS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
 _LEAST_ROWS: Final = 8.0  # a component, on average and to be split
@@ -33,10 +33,27 @@ _HOPELESS: Final = 10.0  # nats a column below which it no longer matters how fa
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
 
-class Choice(NamedTuple):
-    """A point of the climb, and what it is worth."""
+class Route(NamedTuple):
+    """How to climb."""
 
     prior: Prior
+    flattest: bool = False
+    """Whether components are split where they are flattest, not where they are longest.
+
+    As where a variable has few values: it is in these that its rows fall apart.
+    """
+
+
+_ROUTES: Final = (
+    *(Route(Prior(rows)) for rows in (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)),
+    *(Route(Prior(rows), flattest=True) for rows in (0.0, 10.0)),
+)
+
+
+class Choice(NamedTuple):
+    """A point of a climb, and what it is worth."""
+
+    route: Route
     steps: int
     background: bool
     """Whether rows that were left out ask for a wide component of one row's weight."""
@@ -84,12 +101,15 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     most = supported if bound is None else min(bound, supported)
     folds = _folds(batch)
     diagonal = _diagonal(folds)
-    priors = _PRIORS if shrinkage is None else (shrinkage,)
-    climbs = [_climbed(folds, Prior(prior, diagonal), most) for prior in priors]
+    routes = _ROUTES if shrinkage is None else (Route(Prior(shrinkage)),)
+    climbs = [
+        _climbed(folds, route._replace(prior=Prior(route.prior.rows, diagonal)), most)
+        for route in routes
+    ]
     choice = _best(_raced(climbs), parsimony)
-    parameters = maximised(batch.scatter_of_all(), choice.prior)
+    parameters = maximised(batch.scatter_of_all(), choice.route.prior)
     for _ in range(choice.steps):
-        parameters = _stepped(batch, parameters, choice.prior, most, tolerance=2.5e-4)
+        parameters = _stepped(batch, parameters, choice.route, most, tolerance=2.5e-4)
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
     return parameters
@@ -174,9 +194,9 @@ def _loss(choice: Choice, best: Choice) -> float:
     return mean / error
 
 
-def _climbed(folds: list[Fold], prior: Prior, most: int) -> Iterator[Choice]:
+def _climbed(folds: list[Fold], route: Route, most: int) -> Iterator[Choice]:
     """What each step of a climb is worth, until it leads nowhere."""
-    models = [maximised(fold.together, prior) for fold in folds]
+    models = [maximised(fold.together, route.prior) for fold in folds]
     wide = np.concatenate([fold.wide for fold in folds])
     weights = np.concatenate([fold.left_out.weights for fold in folds])
     share = 1.0 / (1.0 + len(folds[0].known))
@@ -188,12 +208,12 @@ def _climbed(folds: list[Fold], prior: Prior, most: int) -> Iterator[Choice]:
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
         worth = weights * _limited(scores, folds[0].known) / weights.mean()
-        choices.append(Choice(prior, step, asked, worth, size))
+        choices.append(Choice(route, step, asked, worth, size))
         yield choices[-1]
         if _is_over(choices) or max(len(model.weights) for model in models) >= most:
             break
         models = [
-            _stepped(fold.known, model, prior, most, tolerance=5e-4)
+            _stepped(fold.known, model, route, most, tolerance=5e-4)
             for fold, model in zip(folds, models, strict=True)
         ]
 
@@ -214,13 +234,14 @@ def _best(choices: list[Choice], tolerated: float) -> Choice:
 
 
 def _stepped(
-    batch: Batch, parameters: Parameters, prior: Prior, most: int, *, tolerance: float
+    batch: Batch, parameters: Parameters, route: Route, most: int, *, tolerance: float
 ) -> Parameters:
-    """One step of the climb: the heavier half of the components is split."""
-    return converged(batch, _split(batch, parameters, most), prior, tolerance=tolerance)
+    """One step of a climb: the heavier half of the components is split."""
+    shares = _split(batch, parameters, most, flattest=route.flattest)
+    return converged(batch, shares, route.prior, tolerance=tolerance)
 
 
-def _split(batch: Batch, parameters: Parameters, most: int) -> Array:
+def _split(batch: Batch, parameters: Parameters, most: int, *, flattest: bool) -> Array:
     """Shares of the rows, of shape (N, K'), after the heavier half was split."""
     shares = batch.posteriors(parameters)
     counts = batch.weights @ shares
@@ -229,12 +250,31 @@ def _split(batch: Batch, parameters: Parameters, most: int) -> Array:
     heaviest = np.argsort(-counts, kind="stable")[:n_split]
     halves = []
     for k in heaviest[counts[heaviest] >= _LEAST_ROWS]:
-        variances, axes = np.linalg.eigh(parameters.covariances[k])
-        along = (batch.rows - parameters.means[k]) @ axes[:, -1] / np.sqrt(variances[-1])
+        apart, covariance = batch.rows - parameters.means[k], parameters.covariances[k]
+        if flattest:
+            along = _along_flattest(apart, covariance, batch.weights * shares[:, k])
+        else:
+            along = _along_longest(apart, covariance)
         upper = shares[:, k] / (1.0 + np.exp(-np.clip(_STEEPNESS * along, -500.0, 500.0)))
         shares[:, k] -= upper
         halves.append(upper)
     return np.column_stack([shares, *halves])
+
+
+def _along_longest(apart: Array, covariance: Array) -> Array:
+    """Where rows are along the longest axis of a component, in standard deviations."""
+    variances, axes = np.linalg.eigh(covariance)
+    along: Array = apart @ axes[:, -1] / np.sqrt(variances[-1])
+    return along
+
+
+def _along_flattest(apart: Array, covariance: Array, weights: Array) -> Array:
+    """The same for the variable of least kurtosis: two clusters far apart have the least."""
+    standard = apart / np.sqrt(np.diagonal(covariance))
+    squares = standard**2
+    kurtosis = (weights @ squares**2) / np.maximum(weights @ squares, FLOOR) ** 2
+    along: Array = standard[:, np.argmin(kurtosis)]
+    return along
 
 
 def _background(together: Scatter) -> Parameters:
