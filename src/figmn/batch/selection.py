@@ -88,7 +88,7 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     Parameters
     ----------
     rows : array of shape (N, D)
-        Complete, in standard units. Their order makes no difference.
+        Complete, in standard units. Their order makes no difference but to rounding.
     weights : array of shape (N,)
     preferences : Preferences
     """

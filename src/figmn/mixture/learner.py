@@ -92,7 +92,7 @@ class Learner:
         together = len(first) if rows_together(first, self.choices) else 0
         self._begin(self._begun(first, together, final=False))
         if together and self.choices.half_life is None:
-            self.sample = Sample.of(first, self.components.weights)
+            self.sample = Sample.of(first, self.components)
         self._learn_on(rest.rows, rest.weights)
 
     def _learn_on(self, rows: Array, weights: Array) -> None:
@@ -110,9 +110,9 @@ class Learner:
 
     def _review(self, sample: Sample) -> None:
         """Fit the components anew if the stream no longer is what they were fitted to."""
-        if sample.has_moved(self.components.weights):
+        if sample.has_moved(self.components):
             self._begin(begin_anew(sample.held(), self.components, self.choices, self.scale))
-            sample.shares = self.components.weights
+            sample.note(self.components)
 
     def consolidate(self) -> None:
         """Fit what is known of the stream together, since no more rows are coming soon."""

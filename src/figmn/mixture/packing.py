@@ -28,6 +28,7 @@ _OPTIONAL: Final = (
     "sample_passed",
     "sample_counts",
     "sample_shares",
+    "sample_log_dets",
 )
 
 
@@ -45,6 +46,7 @@ def pack(learner: Learner) -> dict[str, AnyArray]:
     if sample is not None:
         arrays["sample_rows"], arrays["sample_weights"] = sample.rows, sample.weights
         arrays["sample_ranks"], arrays["sample_shares"] = sample.ranks, sample.shares
+        arrays["sample_log_dets"] = sample.log_dets
         arrays["sample_passed"] = np.array([sample.passed])
         arrays["sample_counts"] = np.array([sample.seen, sample.review_at])
     return arrays
@@ -84,17 +86,20 @@ def _sample(arrays: dict[str, AnyArray], n_features: int) -> Sample:
     rows = validation.as_rows(arrays["sample_rows"], n_features)
     weights = validation.as_weights(arrays["sample_weights"], len(rows))
     seen, review_at = (_count(count) for count in np.split(arrays["sample_counts"], 2))
-    ranks, passed, shares = (arrays[f"sample_{name}"] for name in ("ranks", "passed", "shares"))
-    sizes = (ranks.shape, passed.shape, shares.ndim)
+    ranks, passed, shares, log_dets = (
+        arrays[f"sample_{name}"] for name in ("ranks", "passed", "shares", "log_dets")
+    )
+    sizes = (ranks.shape, passed.shape, shares.ndim, log_dets.shape)
     numbers = np.concatenate([ranks, passed, shares], dtype=np.float64)
     if (
-        sizes != ((len(rows),), (1,), 1)
+        sizes != ((len(rows),), (1,), 1, shares.shape)
         or len(rows) == 0
         or not (len(rows) <= seen < review_at)
         or not np.all((numbers >= 0.0) & np.isfinite(numbers))
+        or not np.all(np.isfinite(log_dets))
     ):
         raise ValueError("the sample of the stream is none that learning could have made")
-    return Sample(rows, weights, ranks, float(passed[0]), seen, review_at, shares)
+    return Sample(rows, weights, ranks, float(passed[0]), seen, review_at, shares, log_dets)
 
 
 def _count(array: AnyArray) -> int:

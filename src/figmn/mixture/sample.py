@@ -7,11 +7,13 @@ from typing import Final, Self
 import numpy as np
 
 from figmn._typing import Array
+from figmn.components.base import Components
 from figmn.kernels.sampling import keep_highest, uniform
 from figmn.mixture.warmup import HeldRows
 
 _REVIEWS: Final = 1.2  # rows against those at the last review, when it is time for the next
 _MOVED: Final = 0.1  # of all weight, between components, since they were fitted
+_RESHAPED: Final = 0.5  # nats a column, by which their densities have changed
 
 
 class Sample:
@@ -33,8 +35,9 @@ class Sample:
         Rows of the stream so far.
     review_at : int
         Rows after which to look whether the stream has changed.
-    shares : array of shape (K,)
-        Weights of the components when they were fitted, or last compared with a fit.
+    shares, log_dets : arrays of shape (K,)
+        Weights and log-determinants of the components when they were fitted, or last
+        compared with a fit.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Sample:
         seen: int,
         review_at: int,
         shares: Array,
+        log_dets: Array,
     ) -> None:
         self.rows = rows
         self.weights = weights
@@ -54,14 +58,22 @@ class Sample:
         self.seen = seen
         self.review_at = review_at
         self.shares = shares
+        self.log_dets = log_dets
 
     @classmethod
-    def of(cls, first: HeldRows, shares: Array) -> Self:
+    def of(cls, first: HeldRows, fitted: Components) -> Self:
         """Sample of a stream that has begun with some rows, to which components were fitted."""
         count = len(first)
         ranks = first.weights / np.array([uniform(i) for i in range(count)])
         return cls(
-            first.rows.copy(), first.weights.copy(), ranks, 0.0, count, _following(count), shares
+            first.rows.copy(),
+            first.weights.copy(),
+            ranks,
+            0.0,
+            count,
+            _following(count),
+            fitted.weights,
+            fitted.log_dets.copy(),
         )
 
     def until_review(self) -> int:
@@ -79,14 +91,24 @@ class Sample:
         self.review_at = _following(self.seen)
         return True
 
-    def has_moved(self, shares: Array) -> bool:
-        """Whether weight has moved between components since they were fitted.
+    def has_moved(self, components: Components) -> bool:
+        """Whether components are no longer what was fitted.
 
-        The share of it is half the sum of the differences (total variation).
+        Weight has moved between them: half the sum of the differences (total variation). Or
+        they have become wider or narrower, by their log-determinants.
         """
+        shares, log_dets = components.weights, components.log_dets
         count = max(len(shares), len(self.shares))
         now, then = (np.pad(s, (0, count - len(s))) for s in (shares, self.shares))
-        return bool(0.5 * np.abs(now - then).sum() > _MOVED)
+        if 0.5 * np.abs(now - then).sum() > _MOVED:
+            return True
+        both = slice(min(len(shares), len(self.shares)))
+        changes = 0.5 * np.abs(log_dets[both] - self.log_dets[both]) / self.rows.shape[1]
+        return bool(shares[both] @ changes > _RESHAPED)
+
+    def note(self, components: Components) -> None:
+        """Take components as fitted to the stream so far."""
+        self.shares, self.log_dets = components.weights, components.log_dets.copy()
 
     def held(self) -> HeldRows:
         """The rows, each with the weight that it stands for."""
@@ -102,6 +124,7 @@ class Sample:
             self.seen,
             self.review_at,
             self.shares,
+            self.log_dets,
         )
 
 

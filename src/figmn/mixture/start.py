@@ -84,8 +84,11 @@ def started(
     before : Components or None
         Have learnt a longer stream, for which the rows stand.
     """
-    rows, weights = held.rows, _faded(held.weights, retention)
-    moments = moments_of(rows, held.weights)
+    weights = _faded(held.weights, retention)
+    # In an order of their own, so that the one they came in makes no difference to rounding.
+    order = np.lexsort((weights, *held.rows.T))
+    rows, weights = held.rows[order], weights[order]
+    moments = moments_of(rows, held.weights[order])
     units = _units(rows, moments, scale)
     standard = (rows - moments[1]) / units
     # Weights of any size do: what counts are their proportions.
