@@ -4,7 +4,10 @@
 ``base``              what they share: input, scale, files
 ``density``           :class:`IncrementalGaussianMixture`
 ``classifier``        :class:`MixtureClassifier`
+``views``             ways for mixtures to tell classes apart
+``tracking``          the one for streams that drift
 ``regressor``         :class:`MixtureRegressor`
+``calibration``       its intervals, as wide as they should be
 ``imputer``           :class:`MixtureImputer`
 ``outliers``          :class:`MixtureOutlierDetector`
 ====================  =======================================================

@@ -11,6 +11,8 @@ r"""Compiled free functions on contiguous arrays: no classes, no validation.
 ``blocks``            learning a block of rows in the span of those rows
 ``moments``           running column means and standard deviations
 ``inspection``        whether input can be learnt
+``sampling``          which rows of a stream to keep
+``opinions``          classes along a stream, by several ways to predict them
 ====================  =======================================================
 
 **The representation.** A component's precision matrix is held as
