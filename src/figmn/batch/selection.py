@@ -2,8 +2,7 @@
 
 The number of components climbs from one by splitting the heavier half of them
 along their longest axes, or where they are flattest, so that each step starts from
-the solution before.
-Nothing is random, and components go where rows are.
+the solution before. Nothing is random, and components go where rows are.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ import numpy as np
 from figmn._typing import Array, Index
 from figmn.batch.em import FLOOR, Batch, Parameters, Prior, Scatter, converged, maximised
 
+_PRIORS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)  # rows
+_FLATTEST_PRIORS: Final = (0.0, 10.0)
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
 _LEAST_ROWS: Final = 8.0  # a component, on average and to be split
@@ -42,12 +43,6 @@ class Route(NamedTuple):
 
     As where a variable has few values: it is in these that its rows fall apart.
     """
-
-
-_ROUTES: Final = (
-    *(Route(Prior(rows)) for rows in (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)),
-    *(Route(Prior(rows), flattest=True) for rows in (0.0, 10.0)),
-)
 
 
 class Choice(NamedTuple):
@@ -101,11 +96,7 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     most = supported if bound is None else min(bound, supported)
     folds = _folds(batch)
     diagonal = _diagonal(folds)
-    routes = _ROUTES if shrinkage is None else (Route(Prior(shrinkage)),)
-    climbs = [
-        _climbed(folds, route._replace(prior=Prior(route.prior.rows, diagonal)), most)
-        for route in routes
-    ]
+    climbs = [_climbed(folds, route, most) for route in _routes(shrinkage, diagonal)]
     choice = _best(_raced(climbs), parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.route.prior)
     for _ in range(choice.steps):
@@ -113,6 +104,14 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
     return parameters
+
+
+def _routes(shrinkage: float | None, diagonal: float) -> list[Route]:
+    """Those to try, or the one for a shrinkage that is given."""
+    if shrinkage is not None:
+        return [Route(Prior(shrinkage, diagonal))]
+    longest = [Route(Prior(rows, diagonal)) for rows in _PRIORS]
+    return longest + [Route(Prior(rows, diagonal), flattest=True) for rows in _FLATTEST_PRIORS]
 
 
 def most_components(n_rows: float, n_features: int) -> int:
@@ -170,13 +169,15 @@ def _raced(climbs: list[Iterator[Choice]]) -> list[Choice]:
     choices = []
     while climbs:
         step = [(climb, choice) for climb in climbs for choice in islice(climb, 1)]
+        if not step:
+            break
         latest = [choice for _, choice in step]
         choices += latest
-        best = max(latest, key=_worth, default=None)
+        best = max(latest, key=_worth)
         climbs = [
             climb
             for climb, choice in step
-            if choice.steps < _LEAST_STEPS or (best and _loss(choice, best) <= _BEHIND)
+            if choice.steps < _LEAST_STEPS or _loss(choice, best) <= _BEHIND
         ]
     return choices
 

@@ -58,8 +58,7 @@ def evaluated(
     rest = ~complete
     if rest.any():
         parts = np.empty((2, int(rest.sum()), len(means)))
-        remaining = rows[rest]
-        evaluation.evaluate(remaining, means, whiteners, variances, log_dets, log_weights, *parts)
+        evaluation.evaluate(rows[rest], means, whiteners, variances, log_dets, log_weights, *parts)
         distances[rest], log_joint[rest] = parts
     return distances, log_joint
 

@@ -119,7 +119,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         weights = as_weights(sample_weight, len(rows))
         rows = as_rows(rows, rows.shape[1])
         mixture = self._new_mixture(rows.shape[1], scale=scale)
-        if not mixture.choices.start_from_batch(mixture.n_features):
+        if not mixture.choices.start_from_batch:
             moments = moments_of(rows, weights)
             whole = suggested_scale(moments) if scale is None else scale
             mixture = self._new_mixture(rows.shape[1], scale=whole, center=moments[1])

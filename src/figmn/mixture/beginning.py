@@ -31,7 +31,7 @@ class Begun(NamedTuple):
 
 def rows_together(held: HeldRows, choices: Choices) -> int:
     """How many of the rows held are fitted by EM; with 0 all are learnt in order."""
-    if len(held) < LEAST_ROWS or not choices.start_from_batch(held.rows.shape[1]):
+    if len(held) < LEAST_ROWS or not choices.start_from_batch:
         return 0
     return held.fitted_together(LEAST_ROWS)
 

@@ -64,15 +64,17 @@ class Choices:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def start_from_batch(self, n_features: int) -> bool:
+    @property
+    def start_from_batch(self) -> bool:
         """Whether a mixture fits its first rows by EM, and goes on from there."""
         return is_auto(self.delta) and is_auto(self.beta) and self.update == "exact"
 
-    def warmup_rows(self, n_features: int) -> int:
+    @property
+    def warmup_rows(self) -> int:
         """How many rows are held back before learning begins."""
         if self.warmup is not None:
             return self.warmup
-        return _WARMUP_FOR_START if self.start_from_batch(n_features) else _WARMUP_FOR_SCALE
+        return _WARMUP_FOR_START if self.start_from_batch else _WARMUP_FOR_SCALE
 
     def preferences(self, final: bool) -> Preferences:
         """What a start by EM is to look for; ``final`` if no further rows are known to come."""

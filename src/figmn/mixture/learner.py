@@ -61,7 +61,7 @@ class Learner:
         components = engine.none(n_features, choices.update)
         if center is not None:
             components.moments[1] = center
-        waits = scale is None or choices.start_from_batch(n_features)
+        waits = scale is None or choices.start_from_batch
         held = HeldRows.none(n_features) if waits else None
         return cls(choices, components, scale, held)
 
@@ -84,7 +84,7 @@ class Learner:
             self._learn_on(rows, weights)
             return
         held = self.held.with_more(rows, weights)
-        warmup = self.choices.warmup_rows(self.components.n_features)
+        warmup = self.choices.warmup_rows
         if len(held) < warmup:
             self._hold(held)
             return
@@ -185,13 +185,13 @@ class Learner:
 
     def _reset(self) -> None:
         """Make all that follows from settings and state."""
-        n_features = self.components.n_features
-        if not self.choices.start_from_batch(n_features):
+        if not self.choices.start_from_batch:
             self.growth = self.sample = None
         elif self.growth is None and self.held is None and self.components.n_components > 0:
             self.growth = Growth.of(self.components, self.components.total_scale())
         if self.choices.half_life is not None:
             self.sample = None  # a sample of all rows does not forget
+        n_features = self.components.n_features
         self._settings = self.choices.for_kernel(n_features, self.scale, self.growth)
         self._provisional = None
 
