@@ -6,6 +6,7 @@
 ``plain``             few variables: whole factors, updated row by row
 ``lazy``              many variables: low rank while young, matrix products
 ``blocks``            how the latter learn, a block of rows at a time
+``whole``             how one of them learns that is alone, in half the time
 ``layout``            the arrays of lazy components in a file
 ``pending``           rows that have not yet been folded into a matrix
 ``state``             the arrays of plain components: make, grow, change

@@ -19,11 +19,14 @@ from figmn.components import state as states
 from figmn.components.density import normalised
 from figmn.kernels.blocks import (
     ASTONISHING,
+    LARGEST_STEP,
+    LEAST_KEPT,
     NOVEL,
     SPURIOUS,
     UNPREPARED,
     WORN,
     Walked,
+    unwalked,
     walk,
 )
 from figmn.kernels.learning import Settings, fade
@@ -39,18 +42,22 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
 _FOLD_WIDE: Final = 192  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
-LEAST_KEPT: Final = 1e-50
-"""Of a base: with less, rows that join it would leave the range of numbers."""
 
 
-def learn(components: LazyComponents, rows: Array, weights: Array, settings: Settings) -> int:
-    """Learn rows in order; returns how many there were to learn."""
+def learn(
+    components: LazyComponents, rows: Array, weights: Array, settings: Settings, many: bool
+) -> int:
+    """Learn rows in order; returns how many there were to learn.
+
+    A single component may be held whole for it if they are ``many``.
+    """
     unknown = np.isnan(rows)
     incomplete: Index = _NONE
     if unknown.any() or not weights.all():
         useful = (weights > 0.0) & ~unknown.all(axis=1)
         rows, weights, unknown = rows[useful], weights[useful], unknown[useful]
         incomplete = np.flatnonzero(unknown.any(axis=1))
+        many = many and len(incomplete) == 0
     done = 0
     while done < len(rows):
         ahead = incomplete[np.searchsorted(incomplete, done) :] if len(incomplete) else _NONE
@@ -58,12 +65,15 @@ def learn(components: LazyComponents, rows: Array, weights: Array, settings: Set
         absorbed = False
         if done < end:
             block = slice(done, min(done + _BLOCK, end))
-            learnt, beyond, absorbed = _learn_block(
+            whole = components.held_whole() if many else None
+            learn_block = _learn_block if whole is None else whole.learn
+            learnt, beyond, absorbed = learn_block(
                 components, rows[block], weights[block], settings
             )
             done += learnt
             if not beyond:
                 continue
+        many = False
         row = slice(done, done + 1)
         _learn_row(components, rows[row], weights[row], settings, absorbed)
         done += 1
@@ -98,6 +108,7 @@ def _learn_block(
             components.standing,
             components.moments,
             settings,
+            LARGEST_STEP,
         )
         absorbed = max(absorbed, min(done + 1, block.usable))
         if reason == UNPREPARED:
@@ -147,7 +158,7 @@ class _Block:
         self.slots = np.full(count, -1)
         # With one component, or one row, there is nothing to find out by walking.
         self.wanted = np.full(count, count == 1 or len(points) == 1)
-        self.walked = _walked(max(count if len(points) == 1 else 1, 1), self.usable)
+        self.walked = unwalked(max(count if len(points) == 1 else 1, 1), self.usable)
         if self.usable < len(points):
             self._points = points[: self.usable]
             self.distances = np.ascontiguousarray(self.distances[:, : self.usable])
@@ -264,21 +275,9 @@ def _most_pending(n_features: int, dense: bool) -> int:
     return _FOLD_WIDE if n_features >= _WIDE else _FOLD
 
 
-def _walked(slots: int, size: int) -> Walked:
-    return Walked(
-        np.empty((slots, size, size)),
-        np.empty((slots, size, size)),
-        np.zeros((slots, size)),
-        np.zeros((slots, size), dtype=np.int64),
-        np.zeros((slots, size)),
-        np.ones(slots),
-        np.zeros(slots, dtype=np.int64),
-    )
-
-
 def _enlarged(walked: Walked) -> Walked:
     slots, size = walked.shifts.shape
-    larger = _walked(2 * slots, size)
+    larger = unwalked(2 * slots, size)
     for before, after in zip(walked, larger, strict=True):
         after[:slots] = before
     return larger

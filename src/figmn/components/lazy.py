@@ -15,9 +15,10 @@ from figmn.components.base import Components, Split
 from figmn.components.layout import SCALARS, VECTORS, check
 from figmn.components.pending import Pending
 from figmn.components.scale import suggested_scale
+from figmn.components.whole import Whole
 from figmn.kernels import evaluation
 from figmn.kernels.blas import product, solve_lower
-from figmn.kernels.blocks import Standing
+from figmn.kernels.blocks import LEAST_KEPT, Standing
 from figmn.kernels.compiler import LARGEST, LARGEST_DISTANCE, SMALLEST_VARIANCE, UNEXPLAINED
 from figmn.kernels.factor import settle
 from figmn.kernels.learning import Settings, State
@@ -26,6 +27,8 @@ from figmn.kernels.lowrank import extend, fold, measure
 _QUERY: Final = 2**20  # numbers evaluated at a time
 _LOG_2PI: Final = float(np.log(2.0 * np.pi))
 _NO_ROOT: Final = np.empty((0, 0))
+_LEAST_ROWS: Final = 16  # at a time, to hold a component whole: fewer are left pending
+_LEAST_UNASKED: Final = 2  # rows a variable, likewise: a root is made anew for a question
 _STAGES: Final = 6  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
 
@@ -42,7 +45,9 @@ class LazyComponents(Components):
 
     def __init__(self, n_features: int) -> None:
         self.moments = np.zeros((3, n_features))
-        self.roots: list[Array] = []
+        self._roots: list[Array] = []
+        self._whole: Whole | None = None
+        self._n_unasked = 0  # rows learnt since anything but learning needed a root
         self.pending: list[Pending] = []
         self._n_learnt = 0
         self._stored = _room(n_features, 1)
@@ -51,11 +56,21 @@ class LazyComponents(Components):
 
     @property
     def n_components(self) -> int:
-        return len(self.roots)
+        return len(self._roots)
 
     @property
     def n_learnt(self) -> int:
         return self._n_learnt
+
+    @property
+    def roots(self) -> list[Array]:
+        """Triangular roots of dense bases, and empty ones of diagonal bases."""
+        if self._whole is not None:
+            # In this order, for threads that ask at the same time.
+            self._roots[0] = self._whole.root()
+            self._whole = None
+        self._n_unasked = 0
+        return self._roots
 
     @property
     def means(self) -> Array:
@@ -125,7 +140,21 @@ class LazyComponents(Components):
     # -- Learning ------------------------------------------------------------
 
     def learn(self, rows: Array, weights: Array, settings: Settings) -> None:
-        self._n_learnt += blocks.learn(self, rows, weights, settings)
+        unasked = self._n_unasked + len(rows)
+        many = len(rows) >= _LEAST_ROWS and unasked >= _LEAST_UNASKED * self.n_features
+        self._n_learnt += blocks.learn(self, rows, weights, settings, many)
+        self._n_unasked = unasked
+
+    def held_whole(self) -> Whole | None:
+        """The component as a whole matrix, if it is the only one and that does it no harm."""
+        if self.n_components != 1:
+            return None
+        if self._whole is None and len(self.roots[0]) > 0:
+            if len(self.pending[0]):
+                self.fold(0, self.pending[0].restored())
+            if Whole.suits(self.roots[0], self.kept[0], self.marginals[0]):
+                self._whole = Whole(self.roots[0], self.marginals[0])
+        return self._whole if self._whole is not None and self._whole.sound else None
 
     def create(self, mean: Array, weight: float, settings: Settings) -> None:
         """Start a component at a novel row."""
@@ -149,7 +178,7 @@ class LazyComponents(Components):
         root = self.roots[k]
         fold(root, joining)
         self.pending[k] = Pending.none(self.n_features)
-        if self.kept[k] < blocks.LEAST_KEPT:
+        if self.kept[k] < LEAST_KEPT:
             root /= np.sqrt(self.kept[k])
             self.kept[k] = 1.0
         variances = self.kept[k] / np.diagonal(root) ** 2
@@ -468,7 +497,7 @@ class LazyComponents(Components):
         held.moments[:] = arrays["moments"]
         held._n_learnt = int(arrays["learnt"][0])
         held._stored = {name: arrays[name].copy() for name in (*VECTORS, *SCALARS)}
-        held.roots = [_NO_ROOT] * len(arrays["masses"])
+        held._roots = [_NO_ROOT] * len(arrays["masses"])
         for k, root in zip(arrays["dense"], arrays["roots"], strict=True):
             held.roots[k] = root.copy()
         first_row = first_entry = 0

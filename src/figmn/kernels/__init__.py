@@ -8,6 +8,7 @@ r"""Compiled free functions on contiguous arrays: no classes, no validation.
 ``learning``          the sequential learning loop
 ``blas``              matrix products in place
 ``lowrank``           one component with rows pending, in matrix products
+``whole``             one component alone, with its whole precision
 ``blocks``            learning a block of rows in the span of those rows
 ``moments``           running column means and standard deviations
 ``inspection``        whether input can be learnt

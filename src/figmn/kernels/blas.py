@@ -23,7 +23,7 @@ _copied: Any = cgutils.alloca_once_value
 _CHAR, _INT, _DOUBLE = (_pointer(kind) for kind in (types.uint8, types.int32, types.float64))
 _ARRAY = types.uintp
 _YES, _NO = ord("T"), ord("N")
-_RIGHT, _UPPER = ord("R"), ord("U")
+_LEFT, _RIGHT, _UPPER = ord("L"), ord("R"), ord("U")
 
 
 def _external(name: str, *arguments: Any) -> Any:
@@ -44,6 +44,12 @@ _dgemv = _external(
 _dtrsm = _external(
     "dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _DOUBLE, _ARRAY, _INT, _ARRAY, _INT
 )
+_dsymm = _external(
+    "dsymm",
+    *(_CHAR, _CHAR, _INT, _INT),
+    *(_DOUBLE, _ARRAY, _INT, _ARRAY, _INT, _DOUBLE, _ARRAY, _INT),
+)
+_dsyrk = _external("dsyrk", _CHAR, _CHAR, _INT, _INT, _DOUBLE, _ARRAY, _INT, _DOUBLE, _ARRAY, _INT)
 
 
 def _reference_to(typing_context: Any, value: Any) -> Any:
@@ -167,6 +173,61 @@ def solve_lower(triangle: Array, values: Array) -> None:
         _reference(np.int32(max(triangle.strides[0] // item, n))),
         values.ctypes.data,
         _reference(np.int32(max(values.strides[0] // item, m))),
+    )
+
+
+@compiled_once("void(float64[:, ::1], float64[:, ::1], float64[:, ::1])")
+def multiply_symmetric(rows: Array, matrix: Array, out: Array) -> None:
+    """Write ``rows matrix`` to ``out``, both of shape (N, D).
+
+    Parameters
+    ----------
+    rows, out : arrays of shape (N, D)
+    matrix : array of shape (D, D)
+        Symmetric; only the lower triangle is read.
+    """
+    n_rows, n_features = rows.shape
+    size = _reference(np.int32(max(n_features, 1)))
+    # To Fortran: out' = matrix rows', and the lower triangle is the upper one.
+    _dsymm(
+        _reference(np.uint8(_LEFT)),
+        _reference(np.uint8(_UPPER)),
+        _reference(np.int32(n_features)),
+        _reference(np.int32(n_rows)),
+        _reference(1.0),
+        matrix.ctypes.data,
+        size,
+        rows.ctypes.data,
+        size,
+        _reference(0.0),
+        out.ctypes.data,
+        size,
+    )
+
+
+@compiled_once("void(float64[:, ::1], float64[:, ::1])")
+def subtract_squares(rows: Array, matrix: Array) -> None:
+    """Replace ``matrix`` by ``matrix - rows' rows``.
+
+    Parameters
+    ----------
+    rows : array of shape (N, D)
+    matrix : array of shape (D, D)
+        Symmetric; only the lower triangle is read and written.
+    """
+    n_rows, n_features = rows.shape
+    size = _reference(np.int32(max(n_features, 1)))
+    _dsyrk(
+        _reference(np.uint8(_UPPER)),
+        _reference(np.uint8(_NO)),
+        _reference(np.int32(n_features)),
+        _reference(np.int32(n_rows)),
+        _reference(-1.0),
+        rows.ctypes.data,
+        size,
+        _reference(1.0),
+        matrix.ctypes.data,
+        size,
     )
 
 

@@ -32,7 +32,12 @@ products of some components, starts a component, or is beyond the reach of a blo
 or the row before it has left a component to be removed, or one that has changed so much
 that the products have lost some digits, and must be taken anew."""
 
-_LARGEST_STEP = 1e7  # beyond it, half of the digits would be lost
+LARGEST_STEP = 1e7
+"""Of a block on roots: beyond it, half of the digits would be lost."""
+
+LEAST_KEPT = 1e-50
+"""Of a base: with less, rows that join it would leave the range of numbers."""
+
 _LARGEST_SHARE = 0.999
 _LEAST_KEPT = 1e-2  # the cube of its inverse is how much rounding errors may have grown
 _LOG_ZERO = 746.0
@@ -55,6 +60,19 @@ class Walked(NamedTuple):
     """Shape (S,): the factor of the base covariance at the start."""
     counts: IntArray
     """Shape (S,): number of steps."""
+
+
+def unwalked(slots: int, size: int) -> Walked:
+    """Room for components that a block of rows has not changed yet."""
+    return Walked(
+        np.empty((slots, size, size)),
+        np.empty((slots, size, size)),
+        np.zeros((slots, size)),
+        np.zeros((slots, size), dtype=np.int64),
+        np.zeros((slots, size)),
+        np.ones(slots),
+        np.zeros(slots, dtype=np.int64),
+    )
 
 
 class Standing(NamedTuple):
@@ -80,6 +98,7 @@ def walk(
     standing: Standing,
     moments: Array,
     settings: Settings,
+    largest_step: float,
 ) -> tuple[int, int]:
     """Learn rows one after the other, in coefficients.
 
@@ -102,6 +121,9 @@ def walk(
         Changed.
     moments : array of shape (3, D)
         Changed, if the scale is adaptive.
+    largest_step : float
+        A row is beyond the reach of a block if a squared distance times the share
+        that is taken of it is larger.
 
     Returns
     -------
@@ -142,7 +164,7 @@ def walk(
         for k in range(n_components):
             gained = weights[t] * posteriors[k] / total
             share = gained / (masses[k] + gained)
-            if not (share * current[k] < _LARGEST_STEP and share < _LARGEST_SHARE):
+            if not (share * current[k] < largest_step and share < _LARGEST_SHARE):
                 return t, ASTONISHING
             if slots[k] < 0 and masses[k] + gained != masses[k]:
                 wanted[k] = True

@@ -31,8 +31,8 @@ _LARGE = 900
 # Fewer rows than this do not repay what a product of matrices takes to begin.
 _FEW = 4
 
-# Beyond this, products of two whitened values may not be numbers.
-_EXTREME = 1e150
+EXTREME = 1e150
+"""Beyond this, products of two squared distances may not be numbers."""
 
 # A distance of which rounding has left fewer digits than this is not used.
 _PRECISE = 1e-7
@@ -119,7 +119,7 @@ def measure(
         explained = 0.0
         for r in range(rows.shape[0]):
             explained += along[r, t] * along[r, t]
-        if not total < _EXTREME:
+        if not total < EXTREME:
             usable = min(usable, t)
         precise &= not total - explained < _PRECISE * total
         distance = max(total - explained, 0.0) / kept

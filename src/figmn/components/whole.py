@@ -1,0 +1,148 @@
+"""The only component of a mixture, its precision held whole while it learns.
+
+A whole matrix learns a block of rows in two products as large as the machine likes
+them, in half the time that a triangular root takes; but a distance alone takes it
+twice as long. So it pays where a single component learns many rows between questions.
+
+Its entries lose digits as variables follow from each other, and with rows far off,
+where a root does not. The largest *variance inflation*, of a variable over what all
+others leave unexplained of it, bounds what rounding can do to it; so it serves only
+while that is small.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.linalg import lapack
+
+from figmn._typing import Array
+from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, NOVEL, Walked, unwalked, walk
+from figmn.kernels.learning import Settings
+from figmn.kernels.lowrank import advance
+from figmn.kernels.whole import combine, join, measure
+
+if TYPE_CHECKING:
+    from figmn.components.lazy import LazyComponents
+
+_LARGEST_INFLATION: Final = 1e4
+_LARGEST_STEP: Final = 1e3  # likewise, of a single row
+
+
+class Whole:
+    """The precision of a component, but for its factor ``kept``.
+
+    Parameters
+    ----------
+    root : array of shape (D, D)
+        Lower triangular root of it.
+    variances : array of shape (D,)
+        Marginal ones.
+
+    Attributes
+    ----------
+    sound : bool
+        Whether no more than a few digits are lost in it.
+    """
+
+    def __init__(self, root: Array, variances: Array) -> None:
+        self._units = np.sqrt(variances)
+        # LAPACK sees the transpose U of the root, and makes U U' of it.
+        upper = np.multiply(root, self._units).T
+        self._precision = lapack.dlauum(upper, lower=0, overwrite_c=1)[0].T
+        self._scratch = np.empty((2, 0, len(root)))
+        self.sound = True
+
+    @staticmethod
+    def suits(root: Array, kept: float, variances: Array) -> bool:
+        """Whether a component may be held whole."""
+        inflations = np.einsum("ij,ij->j", root, root) * variances / kept
+        return bool(inflations.max() < _LARGEST_INFLATION)
+
+    def root(self) -> Array:
+        """Lower triangular root ``B`` of the precision ``B' B``, of shape (D, D)."""
+        # With variables in reverse, it is the root that LAPACK computes.
+        reverse = self._precision[::-1, ::-1].copy()
+        lower, _ = lapack.dpotrf(reverse.T, lower=1, clean=1, overwrite_a=1)
+        return np.ascontiguousarray(lower.T[::-1, ::-1]) / self._units
+
+    def learn(
+        self, held: LazyComponents, points: Array, weights: Array, settings: Settings
+    ) -> tuple[int, bool, bool]:
+        """Learn a block of complete rows of positive weight, as far as a block can.
+
+        Returns
+        -------
+        learnt : int
+        beyond : bool
+            Whether the next row is beyond the reach of a block.
+        absorbed : bool
+            Whether the column moments know it already, and masses have faded for it.
+        """
+        size, kept = len(points), held.kept[0]
+        if size > self._scratch.shape[1]:
+            self._scratch = np.empty((2, *points.shape))
+        deviations, turned = self._scratch[:, :size]
+        products, distances = np.empty((size, size)), np.empty(size)
+        usable = measure(
+            points,
+            held.means[0],
+            self._units,
+            self._precision,
+            kept,
+            deviations,
+            turned,
+            products,
+            distances,
+        )
+        if usable < size:
+            points, weights = points[:usable], weights[:usable]
+            products = np.ascontiguousarray(products[:usable, :usable])
+        walked = unwalked(1, usable)
+        np.divide(products, kept, out=walked.products[0])
+        walked.kept[0] = kept
+        done, reason = walk(
+            points,
+            weights,
+            0,
+            0,
+            distances[np.newaxis, :usable],
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1, dtype=np.bool_),
+            walked,
+            held.standing,
+            held.moments,
+            settings,
+            _LARGEST_STEP,
+        )
+        if walked.counts[0]:
+            self._take_in(held, points, products, walked)
+        if reason == NOVEL:
+            held.create(points[done], weights[done], settings)
+            return done + 1, False, False
+        beyond = reason == ASTONISHING or done == usable < size
+        return done, beyond, reason == ASTONISHING
+
+    def _take_in(
+        self, held: LazyComponents, points: Array, products: Array, walked: Walked
+    ) -> None:
+        count = int(walked.counts[0])
+        steps = walked.steps[0, :count]
+        joining, turned = self._scratch[0, :count], self._scratch[1, : len(points)]
+        combine(steps, products)
+        advance(
+            points,
+            walked.taken[0, :count],
+            walked.shares[0, :count],
+            steps,
+            turned,
+            held.means[0],
+            held.marginals[0],
+            joining,
+        )
+        scales = held.marginals[0] / self._units**2 / held.kept[0]
+        self.sound = join(joining, self._precision, scales) < _LARGEST_INFLATION
+        if held.kept[0] < LEAST_KEPT:
+            self._precision /= held.kept[0]
+            held.kept[0] = 1.0

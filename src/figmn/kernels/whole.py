@@ -1,0 +1,101 @@
+r"""One component whose precision is held whole, learning a block of rows.
+
+With ``Z`` the rows' deviations from its mean, and ``A`` its precision but for a
+factor, the block needs
+
+.. math::
+
+    W = Z A, \qquad G = Z W^\top, \qquad A' = A - V^\top V, \qquad
+    V = L^{-1} H W, \quad I + H G H^\top = L L^\top
+
+where ``H`` are the combinations of deviations that join the covariance. These are
+two large products, against the many small ones that a triangular root takes: see
+:func:`figmn.kernels.lowrank.fold`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from figmn._typing import Array
+from figmn.kernels.blas import add_product, multiply_symmetric, solve_lower, subtract_squares
+from figmn.kernels.compiler import compiled
+from figmn.kernels.lowrank import EXTREME, cholesky
+
+
+@compiled
+def measure(
+    points: Array,
+    mean: Array,
+    units: Array,
+    precision: Array,
+    kept: float,
+    deviations: Array,
+    turned: Array,
+    products: Array,
+    distances: Array,
+) -> int:
+    """Inner products and squared distances of points.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+        Complete.
+    mean, units : arrays of shape (D,)
+    precision : array of shape (D, D)
+        Of deviations in units; only the lower triangle is read.
+    kept : float
+        The factor of the covariance.
+    deviations, turned : arrays of shape (N, D)
+        Written: ``Z`` and ``W``.
+    products : array of shape (N, N)
+        Written: ``G``.
+    distances : array of shape (N,)
+        Written.
+
+    Returns
+    -------
+    usable : int
+        Points before the first that is too extreme for products.
+    """
+    n_points, n_features = len(points), mean.shape[0]
+    for t in range(n_points):
+        for i in range(n_features):
+            deviations[t, i] = (points[t, i] - mean[i]) / units[i]
+    multiply_symmetric(deviations, precision, turned)
+    add_product(1.0, deviations, turned.T, 0.0, products)
+    for t in range(n_points):
+        if not products[t, t] < EXTREME:
+            return t
+        distances[t] = products[t, t] / kept
+    return n_points
+
+
+@compiled
+def combine(steps: Array, products: Array) -> None:
+    """Replace ``H``, of shape (C, N), by ``L^{-1} H``."""
+    n_steps, n_points = steps.shape
+    combined = np.empty((n_steps, n_points))
+    corner = np.empty((n_steps, n_steps))
+    add_product(1.0, steps, products, 0.0, combined)
+    add_product(1.0, combined, steps.T, 0.0, corner)
+    for c in range(n_steps):
+        corner[c, c] += 1.0
+    cholesky(corner, 1.0)
+    solve_lower(corner, steps)
+
+
+@compiled
+def join(rows: Array, precision: Array, scales: Array) -> float:
+    """Take rows ``V``, of shape (C, D), into ``A``.
+
+    Returns
+    -------
+    inflation : float
+        Largest entry of the diagonal of ``A``, times ``scales``, of shape (D,).
+    """
+    subtract_squares(rows, precision)
+    inflation = 0.0
+    for i in range(precision.shape[0]):
+        inflation = max(inflation, precision[i, i] * scales[i])
+    return inflation
