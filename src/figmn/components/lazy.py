@@ -24,12 +24,12 @@ from figmn.kernels.factor import settle
 from figmn.kernels.learning import Settings, State
 from figmn.kernels.lowrank import extend, fold, measure
 
-_QUERY: Final = 2**20  # numbers evaluated at a time
+_QUERY: Final = 2**21  # numbers evaluated at a time
 _LOG_2PI: Final = float(np.log(2.0 * np.pi))
 _NO_ROOT: Final = np.empty((0, 0))
 _LEAST_ROWS: Final = 16  # at a time, to hold a component whole: fewer are left pending
 _LEAST_UNASKED: Final = 2  # rows a variable, likewise: a root is made anew for a question
-_STAGES: Final = 6  # in which distances are taken further
+_STAGES: Final = 10  # in which distances are taken further
 _LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
 
 
@@ -324,14 +324,8 @@ class LazyComponents(Components):
 
     def _likely(self, points: Array) -> AnyArray:
         """One likely component for each row, judged as if variables were independent."""
-        center = self.weights @ self.means  # to lose no digits
-        rows, means, precisions = points - center, self.means - center, 1.0 / self.marginals
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = product(means * precisions, rows.T) - product(0.5 * precisions, (rows**2).T)
-            scores -= (
-                0.5 * np.sum(means**2 * precisions - np.log(precisions), axis=1)[:, np.newaxis]
-            )
-        guess = np.argmax(np.nan_to_num(scores), axis=0)
+        guess = np.empty(len(points), dtype=np.int64)
+        evaluation.likely(points, self.means, self.marginals, guess)
         return np.asarray(np.arange(self.n_components)[:, np.newaxis] == guess)
 
     def _go_on(

@@ -7,10 +7,12 @@ import math
 import numpy as np
 
 from figmn._typing import Array, IntArray
+from figmn.kernels.blas import add_product
 from figmn.kernels.compiler import compiled, inlined
 from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
+_TILE = 64  # rows at a time, to stay in the cache
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -195,3 +197,53 @@ def fill(
             for m in range(n_missing):
                 i = missing[m]
                 out[t, i] += posteriors[t, k] * (means[k, i] + deviations[k, i])
+
+
+@compiled
+def likely(points: Array, means: Array, marginals: Array, which: IntArray) -> None:
+    """Write, for each of N points, the component it lies in if variables were independent.
+
+    Parameters
+    ----------
+    points : array of shape (N, D)
+        Complete.
+    means, marginals : arrays of shape (K, D)
+        Marginals are variances.
+    which : int array of shape (N,)
+    """
+    precisions = 1.0 / marginals
+    log_volumes = np.empty(len(means))
+    for k in range(len(means)):
+        log_volumes[k] = np.sum(np.log(marginals[k]))
+    for t in range(len(points)):
+        point, nearest = points[t], np.inf
+        for k in range(len(means)):
+            mean, precision, distance = means[k], precisions[k], log_volumes[k]
+            for i in range(len(point)):
+                deviation = point[i] - mean[i]
+                distance += precision[i] * deviation * deviation
+            if k == 0 or distance < nearest:
+                which[t], nearest = k, distance
+
+
+@compiled
+def regress(points: Array, means: Array, coefficients: Array, out: Array) -> None:
+    """Write ``coefficients (point - mean)`` for every point and component.
+
+    Parameters
+    ----------
+    points : array of shape (N, I)
+    means : array of shape (K, I)
+    coefficients : array of shape (K, M, I)
+    out : array of shape (N, K, M)
+    """
+    deviations = np.empty((min(_TILE, len(points)), points.shape[1]))
+    for start in range(0, len(points), _TILE):
+        n_here = min(_TILE, len(points) - start)
+        for k in range(len(means)):
+            for t in range(n_here):
+                point, mean, deviation = points[start + t], means[k], deviations[t]
+                for i in range(len(point)):
+                    deviation[i] = point[i] - mean[i]
+            slopes = coefficients[k]
+            add_product(1.0, deviations[:n_here], slopes.T, 0.0, out[start : start + n_here, k])

@@ -28,6 +28,9 @@ from figmn.kernels.compiler import LARGEST_DISTANCE, compiled
 _PANEL, _LARGE_PANEL = 48, 64
 _LARGE = 900
 
+# The same where a matrix is only read.
+_STRIP = 132
+
 # Fewer rows than this do not repay what a product of matrices takes to begin.
 _FEW = 4
 
@@ -108,21 +111,23 @@ def measure(
         for i in range(n_features):
             deviations[t, i] = points[t, i] - mean[i]
     whiten(deviations, spread, root, whitened)
+    explained = np.zeros(n_points)
     if rows.shape[0] > 0:
         add_product(1.0, rows, whitened.T, 0.0, along)
+        for r in range(rows.shape[0]):
+            for t in range(n_points):
+                explained[t] += along[r, t] * along[r, t]
     usable = n_points
     precise = True
     for t in range(n_points):
         total = 0.0
         for i in range(n_features):
             total += whitened[t, i] * whitened[t, i]
-        explained = 0.0
-        for r in range(rows.shape[0]):
-            explained += along[r, t] * along[r, t]
+        left = total - explained[t]
         if not total < EXTREME:
             usable = min(usable, t)
-        precise &= not total - explained < _PRECISE * total
-        distance = max(total - explained, 0.0) / kept
+        precise &= not left < _PRECISE * total
+        distance = max(left, 0.0) / kept
         distances[t] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
     return usable, precise
 
@@ -153,20 +158,20 @@ def extend(
     n_points = which.shape[0]
     deviations = np.empty((n_points, stop))
     for m in range(n_points):
+        point, deviation = points[which[m]], deviations[m]
         for i in range(stop):
-            deviations[m, i] = points[which[m], i] - mean[i]
-    whitened = np.empty((n_points, stop - start))
-    for first in range(start, stop, 2 * _PANEL):
-        end = min(first + 2 * _PANEL, stop)
-        panel = root[first:end, :end]
-        out = whitened[:, first - start : end - start]
-        add_product(1.0, deviations[:, :end], panel.T, 0.0, out)
-    for m in range(n_points):
-        total = 0.0
-        for i in range(stop - start):
-            total += whitened[m, i] * whitened[m, i]
-        distance = distances[which[m]] + total / kept
-        distances[which[m]] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
+            deviation[i] = point[i] - mean[i]
+    whitened = np.empty((n_points, min(_STRIP, stop - start)))
+    for first in range(start, stop, _STRIP):
+        end = min(first + _STRIP, stop)
+        out = whitened[:, : end - first]
+        add_product(1.0, deviations[:, :end], root[first:end, :end].T, 0.0, out)
+        for m in range(n_points):
+            residual, total = out[m], 0.0
+            for i in range(end - first):
+                total += residual[i] * residual[i]
+            distance = distances[which[m]] + total / kept
+            distances[which[m]] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
 
 
 @compiled

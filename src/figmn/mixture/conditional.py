@@ -13,9 +13,8 @@ from figmn._typing import AnyArray, Array, Index
 from figmn.components import factors
 from figmn.components.base import Components, Split
 from figmn.components.density import normalised
-from figmn.kernels.blas import product
+from figmn.kernels.evaluation import regress
 
-_BLOCK: Final = 256  # rows at a time, to stay in the cache
 _HALVINGS: Final = 60  # of the interval that holds a quantile
 
 
@@ -135,11 +134,8 @@ class Regression:
         known, coefficients = self.split.known, self.split.coefficients
         log_joint = known.log_joint(rows)
         means = np.empty((len(rows), *self.wanted_means.shape))
+        regress(rows, known.means, coefficients, means)
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, len(rows), _BLOCK):
-                here = slice(start, start + _BLOCK)
-                for k, center in enumerate(known.means):
-                    means[here, k] = product(rows[here] - center, coefficients[k].T)
             means += self.wanted_means
         means = factors.within_range(means)
         return Conditional(normalised(log_joint), means, self.covariances.copy())
