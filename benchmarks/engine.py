@@ -133,10 +133,10 @@ def em_seconds(rows: np.ndarray, n_rows: int, n_components: int) -> float:
 
 
 def one_component(n_features: int) -> dict[str, float]:
-    """Learning and evaluation with K = 1, once the component is dense."""
-    mixture = grown(n_features, 1, max(n_features, 300))
+    """Learning and evaluation with K = 1, once the component is old."""
+    mixture = grown(n_features, 1, 3 * n_features)
     # Whole numbers of blocks and of folds, so that no work is left to the next run.
-    rows = gaussian_rows(1152 if n_features < 2000 else 576, n_features, seed=1)
+    rows = cluster_rows(1152 if n_features < 2000 else 576, n_features, 1, seed=1)
     figures: dict[str, float] = {"D": n_features}
     for threads in (1, 2):
         with threadpool_limits(threads):
@@ -204,7 +204,7 @@ def growth() -> dict[str, tuple[list[int], list[float]]]:
     by_count = [learning(count)[2] for count in counts]
     by_width = []
     for width in widths:
-        mixture, chunk = grown(width, 1, width), gaussian_rows(576, width, seed=1)
+        mixture, chunk = grown(width, 1, 3 * width), cluster_rows(576, width, 1, seed=1)
         by_width.append(best_seconds(lambda: mixture.learn(chunk), 4) / 576 * 1e6)  # noqa: B023
     return {
         "rows N (D = 256, K = 4)": (lengths, by_length),
@@ -260,7 +260,7 @@ def one_wanted(rows: np.ndarray, n_learnt: int, **settings: float) -> dict[str, 
     known = np.delete(np.arange(rows.shape[1]), wanted)
     queries = np.ascontiguousarray(rows[n_learnt:, known])
     mixture.infer(queries[:10], known, wanted)  # factors, once for each state
-    ours = len(queries) / best_seconds(lambda: mixture.infer(queries, known, wanted).std(), 4)
+    ours = len(queries) / best_seconds(lambda: mixture.infer(queries, known, wanted).std(), 10)
     other = gmr.GMM(
         mixture.n_components,
         priors=mixture.weights,
