@@ -104,7 +104,12 @@ def log_density(
 
     One call for all of it: each costs more than the arithmetic on a single row.
     """
-    log_weights = np.log(masses[:count] / masses[:count].sum())
+    total = 0.0
+    for k in range(count):
+        total += masses[k]
+    log_weights = np.empty(count)
+    for k in range(count):
+        log_weights[k] = math.log(masses[k] / total)
     distances = np.empty((points.shape[0], count))
     log_joint = np.empty((points.shape[0], count))
     evaluate(
@@ -125,7 +130,9 @@ def log_sum_of_few(values: Array) -> Array:
     """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
     total = np.empty((values.shape[0], 1))
     for i in range(values.shape[0]):
-        largest = values[i].max()
+        largest = values[i, 0]
+        for k in range(1, values.shape[1]):
+            largest = max(largest, values[i, k])
         parts = 0.0
         for k in range(values.shape[1]):
             parts += math.exp(values[i, k] - largest)
@@ -138,7 +145,9 @@ def shares_of_few(values: Array) -> Array:
     """Exponentials by their sum along rows of shape (N, K), of the same shape."""
     shares = np.empty(values.shape)
     for i in range(values.shape[0]):
-        largest = values[i].max()
+        largest = values[i, 0]
+        for k in range(1, values.shape[1]):
+            largest = max(largest, values[i, k])
         total = 0.0
         for k in range(values.shape[1]):
             shares[i, k] = math.exp(values[i, k] - largest)
@@ -214,7 +223,9 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray) -> No
     precisions = 1.0 / marginals
     log_volumes = np.empty(len(means))
     for k in range(len(means)):
-        log_volumes[k] = np.sum(np.log(marginals[k]))
+        log_volumes[k] = 0.0
+        for i in range(means.shape[1]):
+            log_volumes[k] += math.log(marginals[k, i])
     for t in range(len(points)):
         point, nearest = points[t], np.inf
         for k in range(len(means)):

@@ -179,7 +179,9 @@ def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None
                 whiteners[k, r, j] *= cut
                 inverse[r, j] *= cut
         inverse[r, r] = 1.0
-        variances[k, r] = max(variances[k, r], UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
+        variances[k, r] = max(
+            variances[k, r], max(UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
+        )
 
 
 @compiled

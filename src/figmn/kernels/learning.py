@@ -107,15 +107,17 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
     variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
     masses, ages, moments = state.masses, state.ages, state.moments
     # Scratch: for each component the row's deviation from its mean, with
-    # missing entries at their expectation; residuals; distance; posterior; and
-    # what of the log joint density does not depend on the row.
+    # missing entries at their expectation; residuals; distance; posterior;
+    # what of the log joint density does not depend on the row; and one over
+    # the marginal variances.
     deviations = np.empty((capacity, n_features))
     residual = np.empty((capacity, n_features))
     distances = np.empty(capacity)
     posteriors = np.empty(capacity)
     priors = np.empty(capacity)
+    narrowness = np.empty((capacity, n_features))
     for k in range(size[0]):
-        priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
+        _note(k, masses, log_dets, marginals, priors, narrowness)
     scratch = np.empty(n_features)
     missing = np.empty(n_features, np.int64)
     systems = np.empty((capacity, n_features, n_features + 2))
@@ -142,6 +144,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
                 means,
                 whiteners,
                 variances,
+                narrowness,
                 masses,
                 priors,
                 deviations,
@@ -168,7 +171,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             _create(
                 points, t, weights[t], state, settings, deviations, posteriors, missing, n_missing
             )
-            priors[n_components] = math.log(weights[t]) - 0.5 * log_dets[n_components]
+            _note(n_components, masses, log_dets, marginals, priors, narrowness)
             continue
         for k in range(n_components):
             ages[k] += 1
@@ -203,10 +206,23 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
                 settle(whiteners, variances, marginals, k)
             if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
                 log_dets[k] = log_determinant(variances, k)
-            priors[k] = math.log(after) - 0.5 * log_dets[k]
+            _note(k, masses, log_dets, marginals, priors, narrowness)
         if settings.prune_mass > 0.0 or settings.faded > 0.0:
-            _prune(state, settings, priors)
+            _prune(state, settings)
+            if size[0] < n_components:
+                for k in range(size[0]):
+                    _note(k, masses, log_dets, marginals, priors, narrowness)
     return n_points
+
+
+@compiled
+def _note(
+    k: int, masses: Array, log_dets: Array, marginals: Array, priors: Array, narrowness: Array
+) -> None:
+    """Note what rows will need to know of a component that has changed."""
+    priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
+    for i in range(marginals.shape[1]):
+        narrowness[k, i] = 1.0 / marginals[k, i]
 
 
 @inlined
@@ -218,6 +234,7 @@ def _expect(
     means: Array,
     whiteners: Array,
     variances: Array,
+    narrowness: Array,
     masses: Array,
     priors: Array,
     deviations: Array,
@@ -228,16 +245,19 @@ def _expect(
     """Posteriors of the components given a complete row, and the smallest distance.
 
     The loop is that of ``residuals``, written out, and it stops where a
-    component can no longer gain anything from the row: most do so after a few
-    variables, if a likely one comes first.
+    component can no longer gain anything from the row: if a likely one comes
+    first, most do so after a few variables, or before the first.
     """
-    first = _likely(points, t, n_components, means, variances, priors)
+    first = _likely(points, t, n_components, means, narrowness, distances)
     nearest = np.inf
     largest = -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
         margin = _LOG_NOTHING if weight <= masses[k] else _LOG_ZERO
         limit = max(nearest, 2.0 * (priors[k] - largest + margin))
+        if distances[k] > limit:
+            posteriors[k] = -np.inf
+            continue
         distance = 0.0
         for r in range(points.shape[1]):
             deviations[k, r] = points[t, r] - means[k, r]
@@ -263,16 +283,26 @@ def _expect(
 
 @inlined
 def _likely(
-    points: Array, t: int, n_components: int, means: Array, variances: Array, priors: Array
+    points: Array, t: int, n_components: int, means: Array, narrowness: Array, bounds: Array
 ) -> int:
-    """A component that is likely, judged by the first variable alone."""
+    """A component that is likely, as if variables were independent.
+
+    Writes bounds on the squared distances, of shape (K,): none is smaller than
+    that in any one variable, by its marginal.
+    """
     best = 0
-    highest = -np.inf
+    nearest = np.inf
     for k in range(n_components):
-        deviation = points[t, 0] - means[k, 0]
-        guess = priors[k] - 0.5 * deviation * deviation / variances[k, 0]
-        if guess > highest:
-            best, highest = k, guess
+        distance = 0.0
+        largest = 0.0
+        for i in range(means.shape[1]):
+            deviation = points[t, i] - means[k, i]
+            part = narrowness[k, i] * deviation * deviation
+            distance += part
+            largest = max(largest, part)
+        bounds[k] = largest
+        if distance < nearest:
+            best, nearest = k, distance
     return best
 
 
@@ -418,17 +448,19 @@ def _add_uncertainty(
 
 
 @compiled
-def _prune(state: State, settings: Settings, priors: Array) -> None:
+def _prune(state: State, settings: Settings) -> None:
     """Remove old components of little mass and faded ones, but never the heaviest."""
-    heaviest = np.argmax(state.masses[: state.size[0]])
-    least = settings.faded * np.sum(state.masses[: state.size[0]])
+    masses = state.masses
+    heaviest, total = 0, 0.0
+    for k in range(state.size[0]):
+        total += masses[k]
+        if masses[k] > masses[heaviest]:
+            heaviest = k
+    least = settings.faded * total
     for k in range(state.size[0] - 1, -1, -1):
-        mass = state.masses[k]
-        spurious = state.ages[k] > settings.prune_age and mass < settings.prune_mass
-        if (spurious or mass < least) and k != heaviest:
+        spurious = state.ages[k] > settings.prune_age and masses[k] < settings.prune_mass
+        if (spurious or masses[k] < least) and k != heaviest:
             remove(k, state)
-            for j in range(k, state.size[0]):
-                priors[j] = priors[j + 1]
 
 
 @compiled
