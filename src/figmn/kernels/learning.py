@@ -171,6 +171,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             _create(
                 points, t, weights[t], state, settings, deviations, posteriors, missing, n_missing
             )
+            _note(0, masses, log_dets, marginals, priors, narrowness)
             _note(n_components, masses, log_dets, marginals, priors, narrowness)
             continue
         for k in range(n_components):
@@ -206,7 +207,8 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
                 settle(whiteners, variances, marginals, k)
             if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
                 log_dets[k] = log_determinant(variances, k)
-            _note(k, masses, log_dets, marginals, priors, narrowness)
+            if n_components > 1:  # a single one is always the likeliest
+                _note(k, masses, log_dets, marginals, priors, narrowness)
         if settings.prune_mass > 0.0 or settings.faded > 0.0:
             _prune(state, settings)
             if size[0] < n_components:
@@ -248,14 +250,16 @@ def _expect(
     component can no longer gain anything from the row: if a likely one comes
     first, most do so after a few variables, or before the first.
     """
-    first = _likely(points, t, n_components, means, narrowness, distances)
+    first = 0
+    if n_components > 1:
+        first = _likely(points, t, n_components, means, narrowness, distances)
     nearest = np.inf
     largest = -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
         margin = _LOG_NOTHING if weight <= masses[k] else _LOG_ZERO
         limit = max(nearest, 2.0 * (priors[k] - largest + margin))
-        if distances[k] > limit:
+        if turn > 0 and distances[k] > limit:
             posteriors[k] = -np.inf
             continue
         distance = 0.0
