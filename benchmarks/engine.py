@@ -85,6 +85,21 @@ def blas2_seconds(n_features: int) -> float:
     return best_seconds(learn, 5) / len(rows)
 
 
+def blas2_many_seconds(n_features: int, n_components: int) -> float:
+    """One row of that algorithm with many components, of which one gains from it."""
+    precisions = [np.asfortranarray(np.eye(n_features)) for _ in range(n_components)]
+    rows = gaussian_rows(3, n_features)
+
+    def learn() -> None:
+        for row in rows:
+            for precision in precisions:
+                product = blas.dsymv(1.0, precision, row)
+                row @ product
+            blas.dsyr(-1e-9, product, a=precision, overwrite_a=1)
+
+    return best_seconds(learn, 3) / len(rows)
+
+
 def product_seconds(n_features: int) -> float:
     """The machine's own time for 4 D^2 flops: two rows of a block times a square matrix."""
     rows, matrix = gaussian_rows(BLOCK, n_features), gaussian_rows(n_features, n_features)
@@ -169,8 +184,8 @@ def learning(n_components: int, n_features: int = 784) -> tuple[Mixture, np.ndar
     return mixture, rows, (ours - copying) * 1e6
 
 
-def many_components(n_components: int, em: float) -> dict[str, float]:
-    """Learning and evaluation with many components, beside EM's time for each of them."""
+def many_components(n_components: int, one: dict[str, float], em: float) -> dict[str, float]:
+    """Learning and evaluation with many components, beside others' times for each of them."""
     mixture, rows, microseconds = learning(n_components)
     n_features = mixture.n_features
     _, arrays = mixture._pack()
@@ -178,6 +193,9 @@ def many_components(n_components: int, em: float) -> dict[str, float]:
         "K": n_components,
         "learn": microseconds,
         "density": best_seconds(lambda: mixture.log_density(rows), 2) / len(rows) * 1e6,
+        "blas2": blas2_many_seconds(n_features, n_components) * 1e6,
+        "product": one["product2"] / 2.0 * n_components,
+        "reference": one["reference"] * n_components,
         "em": em * n_components,
         "megabytes": sum(array.nbytes for array in arrays.values()) / 1e6,
         "dense": n_components * n_features**2 * 8 / 1e6,
@@ -292,6 +310,9 @@ MANY = {
     "K": ("K", "{:.0f}"),
     "learn": ("learn, us", "{:.0f}"),
     "density": ("log_density, us", "{:.0f}"),
+    "blas2": ("BLAS-2, us", "{:.0f}"),
+    "product": ("a product with K matrices, us", "{:.0f}"),
+    "reference": ("IGMN, us (K times that of one)", "{:,.0f}"),
     "em": ("an EM iteration on 60,000 rows, us (extrapolated)", "{:.0f}"),
     "megabytes": ("model, MB", "{:.0f}"),
     "dense": ("K matrices, MB", "{:.0f}"),
@@ -344,9 +365,12 @@ def sections(options: argparse.Namespace):
     )
     say("K = 10, 50, 200 ...")
     em = em_seconds(cluster_rows(8000, 784, 4), 60_000, 1) / 60_000 * 1e6
+    one = next((o for o in ones if o["D"] == 784), None) or one_component(784)
     yield (
-        "## Many components, D = 784\n\nA row, two threads; forty to fifty rows a component.\n\n"
-        + table([many_components(count, em) for count in (10, 50, 200)], MANY)
+        "## Many components, D = 784\n\nA row, two threads; forty to fifty rows a component. "
+        "Beside it BLAS-2 (`dsymv`\nfor each, `dsyr` for one), and a row times as many dense "
+        "matrices at the product rate.\n\n"
+        + table([many_components(count, one, em) for count in (10, 50, 200)], MANY)
     )
     say("growth ...")
     curves = growth()

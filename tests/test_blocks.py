@@ -8,12 +8,14 @@ from itertools import product as every
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from figmn import Mixture
 from figmn.components import blocks, engine
 from figmn.components.density import normalised
 from figmn.components.factors import reorder_root
 from figmn.kernels.blas import add_product, solve_lower
+from figmn.kernels.evaluation import likely, regress
 from figmn.kernels.lowrank import cholesky, fold, move_last
 from figmn.reference import IGMN
 from helpers import clusters, reference_like
@@ -269,15 +271,23 @@ def test_gaps_before_young_and_old_components(threshold):
     assert_equal_mixtures(wider.learn(more), wide.learn(more))
 
 
-def test_components_that_cannot_matter_are_ruled_out_without_a_difference(threshold):
+@pytest.mark.parametrize("n_rows", [40, 150, 1500])
+def test_components_that_cannot_matter_are_ruled_out_without_a_difference(n_rows, threshold):
+    """Young components, old ones, and old ones with rows pending."""
     threshold(1)
     rows = clusters(1500, 30, n_clusters=5, spread=1.0)
-    mixture = Mixture(30, scale=2.0, beta=1e-6, max_components=6).learn(rows)
-    known = mixture._learner.components.marginal(np.arange(29))
-    assert sum(len(root) > 0 for root in known.roots) > 2
-    posteriors = normalised(known.evaluated(rows[:, :29])[1])
-    assert posteriors.max(axis=1).min() < 0.9  # there is something to rule out, and in
-    assert_allclose(normalised(known.log_joint(rows[:, :29])), posteriors, atol=1e-12)
+    mixture = Mixture(30, scale=2.0, beta=1e-6, max_components=6).learn(rows[:n_rows])
+    for held in (
+        mixture._learner.components,
+        mixture._learner.components.marginal(np.arange(29)),
+    ):
+        queries = rows[:, : held.n_features]
+        posteriors = normalised(held.evaluated(queries)[1])
+        assert posteriors.max(axis=1).min() < 0.9  # there is something to rule out, and in
+        assert_allclose(normalised(held.log_joint(queries)), posteriors, atol=1e-12)
+        assert_allclose(
+            held.log_joint(queries).max(axis=1), held.evaluated(queries)[1].max(axis=1)
+        )
 
 
 # -- Kernels ---------------------------------------------------------------------------
@@ -354,3 +364,27 @@ def test_roots_of_some_variables_in_any_order(order):
     covariance = np.linalg.inv(root.T @ root)[np.ix_(order, order)]
     reordered = reorder_root(root.copy(), np.array(order))
     assert_allclose(reordered @ covariance @ reordered.T, np.eye(len(order)), atol=1e-12)
+
+
+def test_bounds_are_distances_in_one_variable():
+    rng = np.random.default_rng(0)
+    points, means = rng.normal(size=(20, 6)), 3.0 * rng.normal(size=(4, 6))
+    variances = rng.uniform(0.1, 4.0, size=(4, 6))
+    which, bounds = np.empty(20, dtype=np.int64), np.empty((4, 20))
+    likely(points, means, variances, which, bounds)
+    parts = (points - means[:, np.newaxis]) ** 2 / variances[:, np.newaxis]
+    assert_allclose(bounds, parts.max(axis=2))
+    scores = norm.logpdf(points, means[:, np.newaxis], np.sqrt(variances)[:, np.newaxis])
+    assert which.tolist() == scores.sum(axis=2).argmax(axis=0).tolist()
+
+
+@pytest.mark.parametrize("n_wanted", [0, 1, 3, 4, 9])
+@pytest.mark.parametrize("n_rows", [0, 1, 64, 150])
+def test_regressions_on_deviations(n_wanted, n_rows):
+    rng = np.random.default_rng(0)
+    points, means = rng.normal(size=(n_rows, 6)), rng.normal(size=(4, 6))
+    coefficients = rng.normal(size=(4, n_wanted, 6))
+    out = np.full((n_rows, 4, n_wanted), np.nan)
+    regress(points, means, coefficients, out)
+    expected = np.einsum("kmi,nki->nkm", coefficients, points[:, np.newaxis] - means)
+    assert_allclose(out, expected, atol=1e-12)

@@ -65,7 +65,7 @@ def learn(
         absorbed = False
         if done < end:
             block = slice(done, min(done + _BLOCK, end))
-            whole = components.held_whole() if many else None
+            whole = components.held_whole(done, block.stop - done) if many else None
             learn_block = _learn_block if whole is None else whole.learn
             learnt, beyond, absorbed = learn_block(
                 components, rows[block], weights[block], settings

@@ -65,9 +65,10 @@ class LazyComponents(Components):
     @property
     def roots(self) -> list[Array]:
         """Triangular roots of dense bases, and empty ones of diagonal bases."""
-        if self._whole is not None:
+        whole = self._whole
+        if whole is not None:
             # In this order, for threads that ask at the same time.
-            self._roots[0] = self._whole.root()
+            self._roots[0] = whole.root()
             self._whole = None
         self._n_unasked = 0
         return self._roots
@@ -145,16 +146,28 @@ class LazyComponents(Components):
         self._n_learnt += blocks.learn(self, rows, weights, settings, many)
         self._n_unasked = unasked
 
-    def held_whole(self) -> Whole | None:
-        """The component as a whole matrix, if it is the only one and that does it no harm."""
+    def held_whole(self, n_done: int, n_next: int) -> Whole | None:
+        """The component as a whole matrix, if it is the only one and that does it no harm.
+
+        Of the rows that are learnt at present, some are done and some come next. To
+        change over takes as much time as some rows, so it is tried once in D of them.
+        """
         if self.n_components != 1:
             return None
-        if self._whole is None and len(self.roots[0]) > 0:
+        turn = (self._n_learnt + n_done) // self.n_features
+        due = (self._n_learnt + n_done + n_next) // self.n_features > turn
+        if self._whole is None and due:
+            self._hold_whole()
+        return self._whole if self._whole is not None and self._whole.sound else None
+
+    def _hold_whole(self) -> None:
+        # What is pending makes it only sounder.
+        root = self.roots[0]
+        if len(root) and Whole.suits(root, self.kept[0], self.marginals[0]):
             if len(self.pending[0]):
                 self.fold(0, self.pending[0].restored())
-            if Whole.suits(self.roots[0], self.kept[0], self.marginals[0]):
-                self._whole = Whole(self.roots[0], self.marginals[0])
-        return self._whole if self._whole is not None and self._whole.sound else None
+            self._whole = Whole(self.roots[0], self.marginals[0])
+            self._roots[0] = _NO_ROOT
 
     def create(self, mean: Array, weight: float, settings: Settings) -> None:
         """Start a component at a novel row."""
@@ -286,56 +299,68 @@ class LazyComponents(Components):
         return filled
 
     def log_joint(self, rows: Array) -> Array:
-        bounded = np.array(
-            [len(r) > 0 and len(p) == 0 for r, p in zip(self.roots, self.pending, strict=True)]
-        )
-        if bounded.sum() < 2 or np.isnan(rows).any():
+        if self.n_components < 2 or np.isnan(rows).any():
             return self.evaluated(rows)[1]
-        return self._staged(rows, bounded)
-
-    def _staged(self, rows: Array, bounded: AnyArray) -> Array:
-        """Log joint densities of complete rows, exact only where they can matter.
-
-        A distance in some leading variables bounds that in all of them, at a
-        fraction of the cost. So where a base is dense and nothing pending, a
-        distance is taken further, stage by stage, only while the component may
-        still come near a likely one, which is evaluated first.
-        """
         constants = np.log(self.weights) - 0.5 * (self.n_features * _LOG_2PI + self.log_dets)
-        size = max(_QUERY // max(self.n_features, 1), 1)
-        ends = [self.n_features * stage // _STAGES for stage in range(_STAGES + 1)]
         log_joint = np.empty((len(rows), self.n_components))
-        for first in range(0, len(rows), size):
-            points = rows[first : first + size]
-            distances = np.zeros((self.n_components, len(points)))
-            for k in np.flatnonzero(~bounded):
-                distances[k] = self._distances(int(k), points)
-            likely = self._likely(points) & bounded[:, np.newaxis]
-            self._go_on(points, likely, 0, self.n_features, distances)
-            active = ~likely & bounded[:, np.newaxis]
-            bounds = constants[:, np.newaxis] - 0.5 * distances
-            best = np.max(np.where(active, -np.inf, bounds), axis=0)
-            for start, stop in pairwise(ends):
-                self._go_on(points, active, start, stop, distances)
-                bounds = constants[:, np.newaxis] - 0.5 * distances
-                active &= bounds > best - _LOG_NOTHING
-            log_joint[first : first + size] = bounds.T
+        size = max(_QUERY // max(self.n_features, 1), 1)
+        for start in range(0, len(rows), size):
+            here = slice(start, start + size)
+            log_joint[here] = self._staged(rows[here], constants[:, np.newaxis]).T
         return log_joint
 
-    def _likely(self, points: Array) -> AnyArray:
-        """One likely component for each row, judged as if variables were independent."""
+    def _staged(self, points: Array, constants: Array) -> Array:
+        """Log joint densities of complete rows, exact only where they can matter.
+
+        A distance in some variables bounds that in all of them, at a fraction of the
+        cost. So distances are known at first in any single variable, then, stage by
+        stage, in more and more of them, but only while a component may still come
+        near a likely one, which is evaluated before the others.
+
+        Parameters
+        ----------
+        points : array of shape (N, D)
+        constants : array of shape (K, 1)
+            What of the densities does not depend on points.
+
+        Returns
+        -------
+        array of shape (K, N)
+        """
         guess = np.empty(len(points), dtype=np.int64)
-        evaluation.likely(points, self.means, self.marginals, guess)
-        return np.asarray(np.arange(self.n_components)[:, np.newaxis] == guess)
+        distances = np.empty((self.n_components, len(points)))
+        evaluation.likely(points, self.means, self.marginals, guess, distances)
+        likely = np.arange(self.n_components)[:, np.newaxis] == guess
+        self._go_on(points, likely, 0, self.n_features, distances)
+        log_joint = constants - 0.5 * distances
+        enough = log_joint[guess, np.arange(len(points))] - _LOG_NOTHING
+        active = ~likely
+        ends = [self.n_features * stage // _STAGES for stage in range(_STAGES + 1)]
+        for start, stop in pairwise(ends):
+            active &= log_joint > enough
+            self._go_on(points, active, start, stop, distances)
+            log_joint = constants - 0.5 * distances
+        return log_joint
 
     def _go_on(
         self, points: Array, chosen: AnyArray, start: int, stop: int, distances: Array
     ) -> None:
-        """Take the chosen distances, of shape (K, N), from some variables to further ones."""
+        """Take the chosen distances, of shape (K, N), from some variables to further ones.
+
+        Only a dense base with nothing pending goes variable by variable; others go
+        all the way at once.
+        """
+        roots = self.roots
         for k in np.flatnonzero(chosen.any(axis=1)):
             which = np.flatnonzero(chosen[k])
-            root, kept = self.roots[k], self.kept[k]
-            extend(points, which, self.means[k], root, kept, start, stop, distances[k])
+            if start == 0:
+                distances[k, which] = 0.0
+            if len(roots[k]) and not len(self.pending[k]):
+                extend(
+                    points, which, self.means[k], roots[k], self.kept[k], start, stop, distances[k]
+                )
+            elif start == 0:
+                distances[k, which] = self._distances(int(k), points[which])
 
     def _distances(self, k: int, points: Array) -> Array:
         """Squared distances of complete rows to one component."""

@@ -64,7 +64,9 @@ class Whole:
         """Lower triangular root ``B`` of the precision ``B' B``, of shape (D, D)."""
         # With variables in reverse, it is the root that LAPACK computes.
         reverse = self._precision[::-1, ::-1].copy()
-        lower, _ = lapack.dpotrf(reverse.T, lower=1, clean=1, overwrite_a=1)
+        lower, failure = lapack.dpotrf(reverse.T, lower=1, clean=1, overwrite_a=1)
+        if failure:  # by the bound on inflation, it cannot be
+            raise np.linalg.LinAlgError("a precision matrix has become indefinite")
         return np.ascontiguousarray(lower.T[::-1, ::-1]) / self._units
 
     def learn(

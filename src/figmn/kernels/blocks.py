@@ -47,7 +47,7 @@ class Walked(NamedTuple):
     """What a block of B rows has done so far to the components that it touched."""
 
     products: Array
-    """Shape (S, B, B): inner products of the rows, as of now."""
+    """Shape (S, B, B): inner products of the rows, as of now; the upper triangle."""
     steps: Array
     """Shape (S, B, B): combinations of deviations that join the covariance."""
     shifts: Array
@@ -210,15 +210,16 @@ def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept
         shifts[slot, u] *= 1.0 - share
     steps[slot, c, t] += widening
     shifts[slot, t] += share
-    # Rows that have been learnt are done with.
+    # Rows that have been learnt are done with, and one half says it all.
     narrowing = share / (1.0 + share * distance)
     growth = 1.0 / (1.0 - share)
     constant = share * share * distance
+    to_all = products[slot, t]
     for u in range(t + 1, n_points):
-        to_u = products[slot, u, t]
+        among = products[slot, u]
+        to_u = to_all[u]
         fixed = constant - share * to_u
         slope = share + narrowing * (to_u - share * distance)
         offset = fixed + narrowing * (to_u - share * distance) * share * distance
-        for v in range(t + 1, n_points):
-            product = products[slot, u, v] + offset - slope * products[slot, t, v]
-            products[slot, u, v] = growth * product
+        for v in range(u, n_points):
+            among[v] = growth * (among[v] + offset - slope * to_all[v])

@@ -13,6 +13,7 @@ from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
 _TILE = 64  # rows at a time, to stay in the cache
+_FEW = 4  # wanted variables
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -209,8 +210,8 @@ def fill(
 
 
 @compiled
-def likely(points: Array, means: Array, marginals: Array, which: IntArray) -> None:
-    """Write, for each of N points, the component it lies in if variables were independent.
+def likely(points: Array, means: Array, marginals: Array, which: IntArray, bounds: Array) -> None:
+    """Find a likely component for each of N points, and rule out others at a glance.
 
     Parameters
     ----------
@@ -219,6 +220,10 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray) -> No
     means, marginals : arrays of shape (K, D)
         Marginals are variances.
     which : int array of shape (N,)
+        Written: the component that each point lies in if variables were independent.
+    bounds : array of shape (K, N)
+        Written: the largest squared distance in a single variable, which that in
+        all of them is never smaller than.
     """
     precisions = 1.0 / marginals
     log_volumes = np.empty(len(means))
@@ -229,10 +234,14 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray) -> No
     for t in range(len(points)):
         point, nearest = points[t], np.inf
         for k in range(len(means)):
-            mean, precision, distance = means[k], precisions[k], log_volumes[k]
+            mean, precision = means[k], precisions[k]
+            distance, largest = log_volumes[k], 0.0
             for i in range(len(point)):
                 deviation = point[i] - mean[i]
-                distance += precision[i] * deviation * deviation
+                part = precision[i] * deviation * deviation
+                distance += part
+                largest = max(largest, part)
+            bounds[k, t] = largest
             if k == 0 or distance < nearest:
                 which[t], nearest = k, distance
 
@@ -248,6 +257,16 @@ def regress(points: Array, means: Array, coefficients: Array, out: Array) -> Non
     coefficients : array of shape (K, M, I)
     out : array of shape (N, K, M)
     """
+    n_wanted = coefficients.shape[1]
+    if n_wanted < _FEW:  # as fast as it can be read
+        for t in range(len(points)):
+            for k in range(len(means)):
+                for m in range(n_wanted):
+                    point, mean, slopes, total = points[t], means[k], coefficients[k, m], 0.0
+                    for i in range(len(point)):
+                        total += slopes[i] * (point[i] - mean[i])
+                    out[t, k, m] = total
+        return
     deviations = np.empty((min(_TILE, len(points)), points.shape[1]))
     for start in range(0, len(points), _TILE):
         n_here = min(_TILE, len(points) - start)
