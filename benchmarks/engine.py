@@ -82,7 +82,7 @@ def blas2_seconds(n_features: int) -> float:
             factor /= 1.0 - share
 
     learn()
-    return best_seconds(learn, 5) / len(rows)
+    return best_seconds(learn, 20) / len(rows)
 
 
 def blas2_many_seconds(n_features: int, n_components: int) -> float:
@@ -103,14 +103,14 @@ def blas2_many_seconds(n_features: int, n_components: int) -> float:
 def product_seconds(n_features: int) -> float:
     """The machine's own time for 4 D^2 flops: two rows of a block times a square matrix."""
     rows, matrix = gaussian_rows(BLOCK, n_features), gaussian_rows(n_features, n_features)
-    return 2.0 * best_seconds(lambda: rows @ matrix, 10) / BLOCK
+    return 2.0 * best_seconds(lambda: rows @ matrix, 40) / BLOCK
 
 
 def reference_seconds(n_features: int) -> float:
     """One row of the covariance-form IGMN, on LAPACK."""
     rows = gaussian_rows(4, n_features)
     reference = IGMN(np.ones(n_features), beta=0.0).learn(rows[:1])
-    return best_seconds(lambda: reference.learn(rows[1:]), 2) / 3
+    return best_seconds(lambda: reference.learn(rows[1:]), 4) / 3
 
 
 def em_iteration(rows: np.ndarray, n_components: int) -> float:
@@ -156,7 +156,7 @@ def one_component(n_features: int) -> dict[str, float]:
     for threads in (1, 2):
         with threadpool_limits(threads):
             mixture.learn(rows)
-            ours = best_seconds(lambda: mixture.learn(rows), 5) / len(rows)
+            ours = best_seconds(lambda: mixture.learn(rows), 20) / len(rows)
             rate = product_seconds(n_features)
             figures[f"learn{threads}"] = ours * 1e6
             figures[f"product{threads}"] = rate * 1e6
