@@ -92,13 +92,14 @@ def test_equal_to_the_plain_loop(n_features, half_life, blockwise):
     assert_equal_mixtures(ours, plain)
 
 
-def test_equal_to_the_reference(blockwise):
+@pytest.mark.parametrize("n_features", [64, 256])
+def test_equal_to_the_reference(n_features, blockwise):
     blockwise()
-    rows = correlated(400, 64)
+    rows = correlated(5 * n_features // 2, n_features)
     weights = np.random.default_rng(2).uniform(0.3, 2.0, len(rows))
-    ours = Mixture(64, scale=2.0, beta=0.0).learn(rows, weights)
+    ours = Mixture(n_features, scale=2.0, beta=0.0).learn(rows, weights)
     assert is_whole(ours)
-    assert_equal_models(ours, IGMN(np.full(64, 2.0), beta=0.0).learn(rows, weights))
+    assert_equal_models(ours, IGMN(np.full(n_features, 2.0), beta=0.0).learn(rows, weights))
 
 
 def test_equal_to_the_batch_covariance(blockwise):

@@ -191,19 +191,9 @@ def fill(
         if n_missing == 0:
             continue
         for k in range(means.shape[0]):
-            distance_of(
-                points,
-                t,
-                means,
-                whiteners,
-                variances,
-                k,
-                deviations,
-                missing,
-                n_missing,
-                residual,
-                systems,
-            )
+            for i in range(n_features):
+                deviations[k, i] = points[t, i] - means[k, i]
+            complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
             for m in range(n_missing):
                 i = missing[m]
                 out[t, i] += posteriors[t, k] * (means[k, i] + deviations[k, i])

@@ -14,10 +14,11 @@ from figmn.kernels.compiler import (
     UNEXPLAINED,
     compensated,
     compiled,
+    internal,
 )
 
 
-@compiled
+@internal
 def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out: Array) -> float:
     """Write ``z = T e`` of component ``k`` to ``out`` and return ``sum(z**2 / v)``.
 

@@ -16,6 +16,7 @@ from figmn.kernels.compiler import (
     UNEXPLAINED,
     compiled,
     inlined,
+    internal,
 )
 from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
@@ -217,7 +218,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
     return n_points
 
 
-@compiled
+@internal
 def _note(
     k: int, masses: Array, log_dets: Array, marginals: Array, priors: Array, narrowness: Array
 ) -> None:
@@ -310,7 +311,7 @@ def _likely(
     return best
 
 
-@compiled
+@internal
 def _expect_incomplete(
     points: Array,
     t: int,
@@ -359,7 +360,7 @@ def _normalise(posteriors: Array, count: int, largest: float) -> None:
         posteriors[k] /= total
 
 
-@compiled
+@internal
 def _create(
     points: Array,
     t: int,
@@ -414,7 +415,7 @@ def _printed_gain(share: float, kept: float, distance: float) -> float:
     return printed if definite else share * kept
 
 
-@compiled
+@internal
 def _add_uncertainty(
     k: int,
     share: float,
@@ -451,7 +452,7 @@ def _add_uncertainty(
     return lifted
 
 
-@compiled
+@internal
 def _prune(state: State, settings: Settings) -> None:
     """Remove old components of little mass and faded ones, but never the heaviest."""
     masses = state.masses

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.compiler import LARGEST, compiled
+from figmn.kernels.compiler import LARGEST, internal
 from figmn.kernels.factor import residuals
 
 
-@compiled
+@internal
 def find_missing(points: Array, t: int, out: IntArray) -> int:
     """Write the positions of NaN in row ``t`` to ``out``; return how many there are."""
     count = 0
@@ -29,7 +29,7 @@ def find_missing(points: Array, t: int, out: IntArray) -> int:
     return count
 
 
-@compiled
+@internal
 def complete(
     whiteners: Array,
     variances: Array,
@@ -97,7 +97,7 @@ def complete(
     return residuals(whiteners, variances, k, deviations, residual), log_det
 
 
-@compiled
+@internal
 def _triangularise(systems: Array, k: int, n_rows: int, n_columns: int) -> None:
     """Householder QR of the first columns, applied to one right-hand side too."""
     for c in range(n_columns):
@@ -121,7 +121,7 @@ def _triangularise(systems: Array, k: int, n_rows: int, n_columns: int) -> None:
         systems[k, c, c] = pivot
 
 
-@compiled
+@internal
 def spread(systems: Array, k: int, missing: IntArray, which: int, out: Array) -> None:
     """Write column ``which`` of ``R^-1``, a root of the conditional covariance.
 
