@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import compiled
+from figmn.kernels.compiler import compiled, internal
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.moments import absorb
 
@@ -172,7 +172,10 @@ def walk(
         if not prepared:
             return t, UNPREPARED
         spurious, worn = False, False
-        least = settings.faded * (np.sum(masses) + weights[t])
+        all_mass = weights[t]
+        for k in range(n_components):
+            all_mass += masses[k]
+        least = settings.faded * all_mass
         for k in range(n_components):
             ages[k] += 1
             gained = weights[t] * posteriors[k] / total
@@ -195,7 +198,7 @@ def walk(
     return n_points, DONE
 
 
-@compiled
+@internal
 def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept: float) -> None:
     """Move one component towards row ``t``."""
     products, steps, shifts, taken, shares, _, counts = walked

@@ -13,7 +13,6 @@ from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
 _TILE = 64  # rows at a time, to stay in the cache
-_FEW = 4  # wanted variables
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -215,11 +214,11 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray, bound
         Written: the largest squared distance in a single variable, which that in
         all of them is never smaller than.
     """
-    precisions = 1.0 / marginals
-    log_volumes = np.empty(len(means))
+    precisions = np.empty(means.shape)
+    log_volumes = np.zeros(len(means))
     for k in range(len(means)):
-        log_volumes[k] = 0.0
         for i in range(means.shape[1]):
+            precisions[k, i] = 1.0 / marginals[k, i]
             log_volumes[k] += math.log(marginals[k, i])
     for t in range(len(points)):
         point, nearest = points[t], np.inf
@@ -247,16 +246,6 @@ def regress(points: Array, means: Array, coefficients: Array, out: Array) -> Non
     coefficients : array of shape (K, M, I)
     out : array of shape (N, K, M)
     """
-    n_wanted = coefficients.shape[1]
-    if n_wanted < _FEW:  # as fast as it can be read
-        for t in range(len(points)):
-            for k in range(len(means)):
-                for m in range(n_wanted):
-                    point, mean, slopes, total = points[t], means[k], coefficients[k, m], 0.0
-                    for i in range(len(point)):
-                        total += slopes[i] * (point[i] - mean[i])
-                    out[t, k, m] = total
-        return
     deviations = np.empty((min(_TILE, len(points)), points.shape[1]))
     for start in range(0, len(points), _TILE):
         n_here = min(_TILE, len(points) - start)

@@ -308,7 +308,9 @@ def fold(root: Array, joining: Array) -> None:
         ``Y``.
     """
     n_rows, n_features = joining.shape
-    middle = np.eye(n_rows)
+    middle = np.zeros((n_rows, n_rows))
+    for r in range(n_rows):
+        middle[r, r] = 1.0
     carried = np.zeros((n_rows, n_features))
     size = _PANEL if n_features < _LARGE else _LARGE_PANEL
     passing = np.empty((size, n_rows))
