@@ -102,6 +102,28 @@ def test_components_come_and_go_in_the_middle_of_blocks(n_features, threshold):
     assert plain.n_components < 9
     threshold(1)
     assert_equal_mixtures(Mixture(n_features, **settings).learn(rows), plain, rtol=1e-8)
+    singly = Mixture(n_features, **settings)
+    for row in rows:
+        singly.learn_one(row)
+    assert_equal_mixtures(singly, plain, rtol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [0.2, 1.0, 3.0])
+def test_rows_one_by_one_leave_no_component_out(factor, threshold):
+    """Whether they overlap or not, and whatever a row weighs beside them."""
+    rows = clusters(200, 20, n_clusters=4, spread=1.5)
+    weights = np.clip(factor ** (np.arange(200.0) % 40), 1e-12, 1e12)
+    settings = {"scale": 2.0, "beta": 1e-4, "max_components": 7}
+    threshold(10**9)
+    plain = Mixture(20, **settings).learn(rows, weights)
+    assert plain.n_components > 3
+    threshold(1)
+    lazy = Mixture(20, **settings)
+    for row, weight in zip(rows, weights, strict=True):
+        lazy.learn_one(row, weight)
+    assert_allclose(lazy.masses, plain.masses, rtol=1e-9)
+    assert_allclose(lazy.means, plain.means, rtol=1e-9)
+    assert_allclose(lazy.covariances, plain.covariances, rtol=1e-7, atol=1e-9)
 
 
 def test_incomplete_and_astonishing_rows_between_complete_ones(threshold):

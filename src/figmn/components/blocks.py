@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from figmn._typing import Array, Index
+from figmn._typing import AnyArray, Array, Index
 from figmn.components import state as states
 from figmn.components.density import normalised
 from figmn.kernels.blocks import (
@@ -29,6 +29,8 @@ from figmn.kernels.blocks import (
     unwalked,
     walk,
 )
+from figmn.kernels.compiler import LARGEST_DISTANCE
+from figmn.kernels.evaluation import likely
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
@@ -42,6 +44,8 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
 _FOLD_WIDE: Final = 192  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
+_LOG_NOTHING: Final = 45.0  # exp(-45) is lost when added to a mass
+_LOG_ZERO: Final = 746.0  # exp(-746) is zero, whatever it is added to
 
 
 def learn(
@@ -93,7 +97,7 @@ def _learn_block(
     absorbed : bool
         Whether the column moments know it already, and masses have faded for it.
     """
-    block = _Block(components, points)
+    block = _Block(components, points, weights, settings)
     done, absorbed, reason = 0, 0, ASTONISHING
     while done < block.usable:
         done, reason = walk(
@@ -143,29 +147,64 @@ class _Block:
     walked : Walked
     """
 
-    def __init__(self, components: LazyComponents, points: Array) -> None:
+    def __init__(
+        self, components: LazyComponents, points: Array, weights: Array, settings: Settings
+    ) -> None:
         self._components, self._points = components, points
-        self._whitened: list[Array | None] = []
-        self._along: list[Array] = []
-        self._first: list[int] = []
+        self._whitened: dict[int, Array | None] = {}
+        self._along: dict[int, Array] = {}
+        self._first: dict[int, int] = {}
         self._touched: list[tuple[int, Array]] = []  # component, products at the start
         self._scratch = np.empty(points.shape)
         self.usable = len(points)
         count = components.n_components
         self.distances = np.empty((count, len(points)))
-        for k in range(count):
-            self._measure(k, 0)
         self.slots = np.full(count, -1)
-        # With one component, or one row, there is nothing to find out by walking.
-        self.wanted = np.full(count, count == 1 or len(points) == 1)
-        self.walked = unwalked(max(count if len(points) == 1 else 1, 1), self.usable)
+        if len(points) == 1 and count > 1:
+            self.wanted = self._measure_the_likely(weights[0], settings)
+        else:
+            for k in range(count):
+                self._measure(k, 0)
+            # With one component there is nothing to find out by walking.
+            self.wanted = np.full(count, count == 1)
+        self.walked = unwalked(max(int(self.wanted.sum()), 1), self.usable)
         if self.usable < len(points):
             self._points = points[: self.usable]
             self.distances = np.ascontiguousarray(self.distances[:, : self.usable])
-            self._along = [np.ascontiguousarray(a[:, : self.usable]) for a in self._along]
-            self._whitened = [w if w is None else w[: self.usable] for w in self._whitened]
+            for k, along in self._along.items():
+                self._along[k] = np.ascontiguousarray(along[:, : self.usable])
+                whitened = self._whitened[k]
+                self._whitened[k] = None if whitened is None else whitened[: self.usable]
         if self.usable > 0 and self.wanted.any():
             self.prepare()
+
+    def _measure_the_likely(self, weight: float, settings: Settings) -> AnyArray:
+        """Measure a single row, exactly only against components that it may change.
+
+        Nor does it start a component if it is near enough to one; the distances of
+        the others are then bounds.
+
+        Returns
+        -------
+        bool array of shape (K,)
+            Which have been measured.
+        """
+        held, guess = self._components, np.empty(1, dtype=np.int64)
+        likely(self._points, held.means, held.marginals, guess, self.distances)
+        np.minimum(self.distances, LARGEST_DISTANCE, out=self.distances)
+        first, distances = int(guess[0]), self.distances[:, 0]
+        self._measure(first, 0)
+        log_joint = np.log(held.masses) - 0.5 * (held.log_dets + distances)
+        margins = np.where(weight <= held.masses, _LOG_NOTHING, _LOG_ZERO)
+        measured: AnyArray = log_joint > log_joint[first] - margins
+        threshold = settings.thresholds[held.n_features]
+        if not distances[first] < threshold:
+            measured |= distances < threshold
+        measured[first] = False
+        for k in np.flatnonzero(measured):
+            self._measure(int(k), 0)
+        measured[first] = True
+        return measured
 
     def _measure(self, k: int, first: int) -> None:
         """Distances of the rows to a component, and what is worth keeping of the way there.
@@ -193,9 +232,9 @@ class _Block:
                 break
             held.fold(k, held.pending[k].restored())
         self.usable = min(self.usable, first + usable)
-        self._first.append(first)
-        self._along.append(along)
-        self._whitened.append(whitened if len(root) else None)
+        self._first[k] = first
+        self._along[k] = along
+        self._whitened[k] = whitened if len(root) else None
 
     def add_component(self, first: int) -> None:
         """Take in a component that was just created; it sees rows from ``first`` on."""
@@ -208,7 +247,7 @@ class _Block:
     def prepare(self) -> None:
         """Compute the inner products of the rows under the wanted components."""
         held = self._components
-        for k in np.flatnonzero(self.wanted):
+        for k in map(int, np.flatnonzero(self.wanted)):
             slot = self.slots[k] = len(self._touched)
             if slot == len(self.walked.counts):
                 self.walked = _enlarged(self.walked)
@@ -216,10 +255,10 @@ class _Block:
                 products = self.distances[k : k + 1] * held.kept[k]
             else:
                 products = np.empty((len(self._points), len(self._points)))
-                inner_products(self._whiten(int(k)), self._along[k], products)
+                inner_products(self._whiten(k), self._along[k], products)
             np.divide(products, held.kept[k], out=self.walked.products[slot])
             self.walked.kept[slot] = held.kept[k]
-            self._touched.append((int(k), products))
+            self._touched.append((k, products))
         self.wanted[:] = False
 
     def _whiten(self, k: int) -> Array:
