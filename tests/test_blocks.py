@@ -312,6 +312,15 @@ def test_components_that_cannot_matter_are_ruled_out_without_a_difference(n_rows
         )
 
 
+@pytest.mark.parametrize("at", [1e9, 1e10, 1e100, 1e152])
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_a_row_far_off_two_equal_components_belongs_to_both(at, least, threshold):
+    threshold(least)
+    mixture = Mixture.from_parameters([[0.0], [0.0]], [[[1.3]]] * 2, scale=[1.0])
+    rows = at * np.random.default_rng(0).uniform(0.1, 1.0, size=(50, 1))
+    assert_allclose(mixture.posteriors(rows), 0.5)
+
+
 # -- Kernels ---------------------------------------------------------------------------
 
 
@@ -395,7 +404,8 @@ def test_bounds_are_distances_in_one_variable():
     which, bounds = np.empty(20, dtype=np.int64), np.empty((4, 20))
     likely(points, means, variances, which, bounds)
     parts = (points - means[:, np.newaxis]) ** 2 / variances[:, np.newaxis]
-    assert_allclose(bounds, parts.max(axis=2))
+    assert_allclose(bounds, parts.max(axis=2), rtol=1e-9)
+    assert np.all(bounds < parts.max(axis=2))  # by more than rounding
     scores = norm.logpdf(points, means[:, np.newaxis], np.sqrt(variances)[:, np.newaxis])
     assert which.tolist() == scores.sum(axis=2).argmax(axis=0).tolist()
 

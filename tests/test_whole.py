@@ -180,6 +180,46 @@ def test_what_is_forgotten_for_longer_than_numbers_reach(blockwise):
     assert_allclose(ours.covariances, plain.covariances, rtol=1e-8)
 
 
+@pytest.mark.parametrize("factor", [1.2, 1.3, 2.0, 4.0])
+@pytest.mark.parametrize("least_unasked", [2, 10**9], ids=["whole", "root"])
+def test_a_variable_that_grows_from_row_to_row(factor, least_unasked, blockwise, monkeypatch):
+    """No row is far off beside the one before it, but the last is beside the first."""
+    monkeypatch.setattr(lazy, "_LEAST_UNASKED", least_unasked)
+    rows = correlated(700, 20)
+    rows[400:, 3] *= factor ** np.minimum(np.arange(300), 60)
+    blockwise()
+    ours = Mixture(20, scale=1.0, beta=0.0).learn(rows)
+    blockwise(False)
+    plain = Mixture(20, scale=1.0, beta=0.0).learn(rows)
+    assert ours.n_components == 1
+    assert np.isfinite(ours.log_density(rows)).all()
+    assert_allclose(ours.means, plain.means, rtol=1e-9)
+    if factor < 2.0:  # beyond, a variance lies at its floor
+        assert_allclose(ours.covariances, plain.covariances, rtol=1e-7, atol=1e-7)
+        assert_allclose(ours.log_density(rows), plain.log_density(rows), rtol=1e-6)
+
+
+def test_a_constant_column_keeps_a_variance(blockwise):
+    rows = correlated(3300, 6)
+    rows[:, 2] = 3.0
+    ours, plain = both(blockwise, rows, whole=False, scale=1.0, beta=0.0, half_life=3.0)
+    assert ours.covariances[0, 2, 2] > 0.0
+    gap = rows[-1].copy()
+    gap[0] = np.nan
+    for mixture in (ours, plain):
+        mixture.learn(gap[np.newaxis])
+    assert_allclose(ours.masses, plain.masses)
+    density = ours.marginalize([2, 3]).log_density(rows[-1:, [2, 3]])
+    assert_allclose(density, plain.marginalize([2, 3]).log_density(rows[-1:, [2, 3]]))
+
+
+def test_large_scales_forgotten_fast(blockwise):
+    blockwise()
+    rows = 1e148 * np.random.default_rng(0).normal(size=(6000, 3))
+    mixture = Mixture(3, scale=1e148, beta=0.0, half_life=10.0).learn(rows)
+    assert np.isfinite(mixture.infer(rows[:5, :1], [0]).mean()).all()
+
+
 # -- Questions and copies between rows ---------------------------------------------------
 
 

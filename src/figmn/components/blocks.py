@@ -23,13 +23,13 @@ from figmn.kernels.blocks import (
     LEAST_KEPT,
     NOVEL,
     SPURIOUS,
+    STALE,
     UNPREPARED,
     WORN,
     Walked,
     unwalked,
     walk,
 )
-from figmn.kernels.compiler import LARGEST_DISTANCE
 from figmn.kernels.evaluation import likely
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.learning import learn as learn_plainly
@@ -62,43 +62,47 @@ def learn(
         rows, weights, unknown = rows[useful], weights[useful], unknown[useful]
         incomplete = np.flatnonzero(unknown.any(axis=1))
         many = many and len(incomplete) == 0
-    done = 0
+    done, absorbed = 0, False
     while done < len(rows):
         ahead = incomplete[np.searchsorted(incomplete, done) :] if len(incomplete) else _NONE
         end = int(ahead[0]) if len(ahead) else len(rows)
-        absorbed = False
         if done < end:
             block = slice(done, min(done + _BLOCK, end))
             whole = components.held_whole(done, block.stop - done) if many else None
             learn_block = _learn_block if whole is None else whole.learn
             learnt, beyond, absorbed = learn_block(
-                components, rows[block], weights[block], settings
+                components, rows[block], weights[block], settings, absorbed
             )
             done += learnt
             if not beyond:
                 continue
-        many = False
         row = slice(done, done + 1)
         _learn_row(components, rows[row], weights[row], settings, absorbed)
-        done += 1
+        done, absorbed = done + 1, False
     return len(rows)
 
 
 def _learn_block(
-    components: LazyComponents, points: Array, weights: Array, settings: Settings
+    components: LazyComponents,
+    points: Array,
+    weights: Array,
+    settings: Settings,
+    first_absorbed: bool,
 ) -> tuple[int, bool, bool]:
     """Learn complete rows of positive weight, as far as a block can.
+
+    ``first_absorbed`` and what is returned in its place say whether the column moments
+    know the next row already, and masses have faded for it.
 
     Returns
     -------
     learnt : int
     beyond : bool
-        Whether the next row is beyond the reach of a block.
+        Whether the next row is beyond the reach of any block.
     absorbed : bool
-        Whether the column moments know it already, and masses have faded for it.
     """
     block = _Block(components, points, weights, settings)
-    done, absorbed, reason = 0, 0, ASTONISHING
+    done, absorbed, reason = 0, int(first_absorbed), ASTONISHING
     while done < block.usable:
         done, reason = walk(
             points[: block.usable],
@@ -128,7 +132,7 @@ def _learn_block(
         components.prune(settings)
     if reason in (SPURIOUS, WORN):
         return done, False, False
-    return done, done < len(points), absorbed > done
+    return done, done < len(points) and reason != STALE, absorbed > done
 
 
 class _Block:
@@ -191,7 +195,6 @@ class _Block:
         """
         held, guess = self._components, np.empty(1, dtype=np.int64)
         likely(self._points, held.means, held.marginals, guess, self.distances)
-        np.minimum(self.distances, LARGEST_DISTANCE, out=self.distances)
         first, distances = int(guess[0]), self.distances[:, 0]
         self._measure(first, 0)
         log_joint = np.log(held.masses) - 0.5 * (held.log_dets + distances)

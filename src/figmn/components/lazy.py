@@ -194,7 +194,7 @@ class LazyComponents(Components):
         if self.kept[k] < LEAST_KEPT:
             root /= np.sqrt(self.kept[k])
             self.kept[k] = 1.0
-        variances = self.kept[k] / np.diagonal(root) ** 2
+        variances = (np.sqrt(self.kept[k]) / np.diagonal(root)) ** 2
         if np.all(variances >= np.maximum(UNEXPLAINED * self.marginals[k], SMALLEST_VARIANCE)):
             self.log_dets[k] = np.log(variances).sum()
             return
@@ -335,8 +335,8 @@ class LazyComponents(Components):
         log_joint = constants - 0.5 * distances
         enough = log_joint[guess, np.arange(len(points))] - _LOG_NOTHING
         active = ~likely
-        ends = [self.n_features * stage // _STAGES for stage in range(_STAGES + 1)]
-        for start, stop in pairwise(ends):
+        ends = {self.n_features * stage // _STAGES for stage in range(_STAGES + 1)}
+        for start, stop in pairwise(sorted(ends)):
             active &= log_joint > enough
             self._go_on(points, active, start, stop, distances)
             log_joint = constants - 0.5 * distances
@@ -392,7 +392,7 @@ class LazyComponents(Components):
             if len(self.roots[k]):
                 marginal.roots[k] = factors.reorder_root(self._whole_root(k), variables)
                 pivots = np.diagonal(marginal.roots[k])
-                marginal.log_dets[k] = np.log(self.kept[k] / pivots**2).sum()
+                marginal.log_dets[k] = 2.0 * np.log(np.sqrt(self.kept[k]) / pivots).sum()
             else:
                 marginal.pending[k], marginal.log_dets[k] = self._young_marginal(k, variables)
         marginal.marginals[:] = self.marginals[:, variables]
@@ -541,4 +541,4 @@ def _room(n_features: int, capacity: int) -> dict[str, AnyArray]:
 def _factor_of(root: Array, kept: float) -> tuple[Array, Array]:
     """Whitener and variances of a root."""
     diagonal = np.diagonal(root)
-    return root / diagonal[:, np.newaxis], kept / diagonal**2
+    return root / diagonal[:, np.newaxis], (np.sqrt(kept) / diagonal) ** 2

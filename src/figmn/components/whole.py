@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from figmn._typing import Array
-from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, NOVEL, Walked, unwalked, walk
+from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, NOVEL, STALE, Walked, unwalked, walk
 from figmn.kernels.learning import Settings
 from figmn.kernels.lowrank import advance
 from figmn.kernels.whole import combine, join, measure
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from figmn.components.lazy import LazyComponents
 
 _LARGEST_INFLATION: Final = 1e4
-_LARGEST_STEP: Final = 1e3  # likewise, of a single row
+_LARGEST_STEP: Final = 1e2  # likewise, of a single row
+_LEAST_VARIANCE: Final = 1e-280  # below it, a root knows better what a number can hold
+_LEAST_LEFT: Final = 1e-60  # of a variance, before it is to be held in other units
 
 
 class Whole:
@@ -57,31 +59,29 @@ class Whole:
     @staticmethod
     def suits(root: Array, kept: float, variances: Array) -> bool:
         """Whether a component may be held whole."""
-        inflations = np.einsum("ij,ij->j", root, root) * variances / kept
-        return bool(inflations.max() < _LARGEST_INFLATION)
+        if variances.min() < _LEAST_VARIANCE:
+            return False
+        scaled = root * (np.sqrt(variances) / np.sqrt(kept))
+        return bool(np.einsum("ij,ij->j", scaled, scaled).max() < _LARGEST_INFLATION)
 
     def root(self) -> Array:
         """Lower triangular root ``B`` of the precision ``B' B``, of shape (D, D)."""
         # With variables in reverse, it is the root that LAPACK computes.
         reverse = self._precision[::-1, ::-1].copy()
         lower, failure = lapack.dpotrf(reverse.T, lower=1, clean=1, overwrite_a=1)
-        if failure:  # by the bound on inflation, it cannot be
+        if failure or not np.isfinite(lower).all():  # which the bounds are to prevent
             raise np.linalg.LinAlgError("a precision matrix has become indefinite")
         return np.ascontiguousarray(lower.T[::-1, ::-1]) / self._units
 
     def learn(
-        self, held: LazyComponents, points: Array, weights: Array, settings: Settings
+        self,
+        held: LazyComponents,
+        points: Array,
+        weights: Array,
+        settings: Settings,
+        first_absorbed: bool,
     ) -> tuple[int, bool, bool]:
-        """Learn a block of complete rows of positive weight, as far as a block can.
-
-        Returns
-        -------
-        learnt : int
-        beyond : bool
-            Whether the next row is beyond the reach of a block.
-        absorbed : bool
-            Whether the column moments know it already, and masses have faded for it.
-        """
+        """Learn a block of complete rows, as :mod:`figmn.components.blocks` does on roots."""
         size, kept = len(points), held.kept[0]
         if size > self._scratch.shape[1]:
             self._scratch = np.empty((2, *points.shape))
@@ -108,7 +108,7 @@ class Whole:
             points,
             weights,
             0,
-            0,
+            int(first_absorbed),
             distances[np.newaxis, :usable],
             np.zeros(1, dtype=np.int64),
             np.zeros(1, dtype=np.bool_),
@@ -123,8 +123,9 @@ class Whole:
         if reason == NOVEL:
             held.create(points[done], weights[done], settings)
             return done + 1, False, False
-        beyond = reason == ASTONISHING or done == usable < size
-        return done, beyond, reason == ASTONISHING
+        if reason == ASTONISHING or done == usable < size:
+            self.sound = False  # for a root, the next row may be within reach
+        return done, False, reason in (ASTONISHING, STALE) or (first_absorbed and done == 0)
 
     def _take_in(
         self, held: LazyComponents, points: Array, products: Array, walked: Walked
@@ -143,8 +144,9 @@ class Whole:
             held.marginals[0],
             joining,
         )
-        scales = held.marginals[0] / self._units**2 / held.kept[0]
-        self.sound = join(joining, self._precision, scales) < _LARGEST_INFLATION
+        left = held.marginals[0] / self._units**2
+        self.sound = join(joining, self._precision, left / held.kept[0], _LARGEST_INFLATION)
+        self.sound &= left.min() > _LEAST_LEFT and held.marginals[0].min() > _LEAST_VARIANCE
         if held.kept[0] < LEAST_KEPT:
             self._precision /= held.kept[0]
             held.kept[0] = 1.0

@@ -26,11 +26,12 @@ from figmn.kernels.compiler import compiled, internal
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.moments import absorb
 
-DONE, UNPREPARED, NOVEL, ASTONISHING, SPURIOUS, WORN = 0, 1, 2, 3, 4, 5
+DONE, UNPREPARED, NOVEL, ASTONISHING, STALE, SPURIOUS, WORN = 0, 1, 2, 3, 4, 5, 6
 """Why a walk has stopped: no row is left; or the row where it stopped needs inner
-products of some components, starts a component, or is beyond the reach of a block;
-or the row before it has left a component to be removed, or one that has changed so much
-that the products have lost some digits, and must be taken anew."""
+products of some components, starts a component, or is beyond the reach of any block, or
+of this one, being far off a component as it was at the start; or the row before it has
+left a component to be removed, or one that has changed so much that the products have
+lost some digits, and must be taken anew."""
 
 LARGEST_STEP = 1e7
 """Of a block on roots: beyond it, half of the digits would be lost."""
@@ -160,15 +161,19 @@ def walk(
             difference = posteriors[k] - largest
             posteriors[k] = math.exp(difference) if difference > -_LOG_ZERO else 0.0
             total += posteriors[k]
-        prepared = True
+        prepared, stale = True, False
         for k in range(n_components):
             gained = weights[t] * posteriors[k] / total
             share = gained / (masses[k] + gained)
             if not (share * current[k] < largest_step and share < _LARGEST_SHARE):
                 return t, ASTONISHING
+            if slots[k] >= 0 and walked.counts[slots[k]] > 0:
+                stale |= not share * distances[k, t] < largest_step
             if slots[k] < 0 and masses[k] + gained != masses[k]:
                 wanted[k] = True
                 prepared = False
+        if stale:
+            return t, STALE
         if not prepared:
             return t, UNPREPARED
         spurious, worn = False, False

@@ -22,6 +22,9 @@ SMALLEST_MASS: Final = 1e-200
 LARGEST_DISTANCE: Final = 1e300
 """Squared distances are capped here, so that differences of them are finite."""
 
+SURELY: Final = 1.0 - 1e-10
+"""Part of a bound on squared distances that rounding leaves of it in any case."""
+
 UNEXPLAINED: Final = 64 * float(np.finfo(np.float64).eps)
 """Least share of a variable's variance that other variables leave unexplained.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.blas import add_product
-from figmn.kernels.compiler import compiled, inlined
+from figmn.kernels.compiler import LARGEST_DISTANCE, SURELY, compiled, inlined
 from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
@@ -230,7 +230,7 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray, bound
                 part = precision[i] * deviation * deviation
                 distance += part
                 largest = max(largest, part)
-            bounds[k, t] = largest
+            bounds[k, t] = SURELY * min(largest, LARGEST_DISTANCE)
             if k == 0 or distance < nearest:
                 which[t], nearest = k, distance
 

@@ -13,6 +13,7 @@ from figmn.kernels.compiler import (
     LARGEST_DISTANCE,
     SMALLEST_MASS,
     SMALLEST_VARIANCE,
+    SURELY,
     UNEXPLAINED,
     compiled,
     inlined,
@@ -305,7 +306,7 @@ def _likely(
             part = narrowness[k, i] * deviation * deviation
             distance += part
             largest = max(largest, part)
-        bounds[k] = largest
+        bounds[k] = SURELY * largest
         if distance < nearest:
             best, nearest = k, distance
     return best

@@ -21,7 +21,7 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.blas import add_product, solve_lower
-from figmn.kernels.compiler import LARGEST_DISTANCE, compiled
+from figmn.kernels.compiler import LARGEST_DISTANCE, SMALLEST_VARIANCE, compiled
 
 # Variables at a time, in folding: small enough for panels to stay in the cache, and
 # larger where the whole matrix does not. Whitening does with fewer, larger ones.
@@ -238,7 +238,8 @@ def advance(
         for i in range(points.shape[1]):
             deviation = points[t, i] - mean[i]
             mean[i] += share * deviation
-            marginals[i] = kept * (marginals[i] + share * deviation * deviation)
+            marginal = kept * (marginals[i] + share * deviation * deviation)
+            marginals[i] = max(marginal, SMALLEST_VARIANCE)
     add_product(1.0, steps, whitened, 0.0, joining)
 
 

@@ -86,16 +86,17 @@ def combine(steps: Array, products: Array) -> None:
 
 
 @compiled
-def join(rows: Array, precision: Array, scales: Array) -> float:
+def join(rows: Array, precision: Array, scales: Array, limit: float) -> bool:
     """Take rows ``V``, of shape (C, D), into ``A``.
 
     Returns
     -------
-    inflation : float
-        Largest entry of the diagonal of ``A``, times ``scales``, of shape (D,).
+    sound : bool
+        Whether the diagonal of ``A``, times ``scales``, of shape (D,), is positive
+        and below a limit.
     """
     subtract_squares(rows, precision)
-    inflation = 0.0
+    sound = True
     for i in range(precision.shape[0]):
-        inflation = max(inflation, precision[i, i] * scales[i])
-    return inflation
+        sound &= 0.0 < precision[i, i] * scales[i] < limit
+    return sound
