@@ -242,3 +242,14 @@ def test_a_single_precision_stream_is_its_double_precision_self():
     assert np.array_equal(strided.means, double.means)
     reversed_twice = Mixture(3, delta=1.0, beta=0.1).learn(rows[::-1][::-1])
     assert np.array_equal(reversed_twice.means, double.means)
+
+
+def test_a_row_that_outweighs_a_faded_component_beyond_the_range_of_numbers():
+    mixture = Mixture(2, scale=1e140, delta=1.0, beta=0.5, half_life=1.0)
+    mixture.learn(np.zeros((1, 2))).learn(np.full((1, 2), 1e145), [1e5])
+    assert mixture.masses.min() < 1e-199
+    mixture.learn(np.full((1, 2), 1e139), [5e109])
+    _, truth = np.linalg.slogdet(mixture.covariances[0] * 1e30)
+    assert_allclose(mixture.log_determinants, [truth - 2.0 * np.log(1e30)], rtol=1e-12)
+    mixture.learn(np.full((1, 2), 1e139))
+    assert np.isfinite(mixture.masses).all()

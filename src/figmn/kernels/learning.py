@@ -207,7 +207,8 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
                 )
             if lifted:
                 settle(whiteners, variances, marginals, k)
-            if lifted or n_missing > 0 or not math.isfinite(log_dets[k]):
+            # A comparison: sums that may be regrouped make math.isfinite true of infinity.
+            if lifted or n_missing > 0 or not abs(log_dets[k]) < np.inf:
                 log_dets[k] = log_determinant(variances, k)
             if n_components > 1:  # a single one is always the likeliest
                 _note(k, masses, log_dets, marginals, priors, narrowness)
