@@ -30,6 +30,7 @@ from figmn.kernels.blocks import (
     unwalked,
     walk,
 )
+from figmn.kernels.compiler import LOG_NOTHING, LOG_ZERO
 from figmn.kernels.evaluation import likely
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.learning import learn as learn_plainly
@@ -44,8 +45,6 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 _FOLD: Final = 64  # pending rows that are worth a pass over a dense base
 _FOLD_WIDE: Final = 192  # the same, where it does not fit into the cache
 _WIDE: Final = 900  # variables
-_LOG_NOTHING: Final = 45.0  # exp(-45) is lost when added to a mass
-_LOG_ZERO: Final = 746.0  # exp(-746) is zero, whatever it is added to
 
 
 def learn(
@@ -198,7 +197,7 @@ class _Block:
         first, distances = int(guess[0]), self.distances[:, 0]
         self._measure(first, 0)
         log_joint = np.log(held.masses) - 0.5 * (held.log_dets + distances)
-        margins = np.where(weight <= held.masses, _LOG_NOTHING, _LOG_ZERO)
+        margins = np.where(weight <= held.masses, LOG_NOTHING, LOG_ZERO)
         measured: AnyArray = log_joint > log_joint[first] - margins
         threshold = settings.thresholds[held.n_features]
         if not distances[first] < threshold:

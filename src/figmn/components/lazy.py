@@ -19,7 +19,13 @@ from figmn.components.whole import Whole
 from figmn.kernels import evaluation
 from figmn.kernels.blas import product, solve_lower
 from figmn.kernels.blocks import LEAST_KEPT, Standing
-from figmn.kernels.compiler import LARGEST, LARGEST_DISTANCE, SMALLEST_VARIANCE, UNEXPLAINED
+from figmn.kernels.compiler import (
+    LARGEST,
+    LARGEST_DISTANCE,
+    LOG_NOTHING,
+    SMALLEST_VARIANCE,
+    UNEXPLAINED,
+)
 from figmn.kernels.factor import settle
 from figmn.kernels.learning import Settings, State
 from figmn.kernels.lowrank import extend, fold, measure
@@ -30,7 +36,6 @@ _NO_ROOT: Final = np.empty((0, 0))
 _LEAST_ROWS: Final = 16  # at a time, to hold a component whole: fewer are left pending
 _LEAST_UNASKED: Final = 2  # rows a variable, likewise: a root is made anew for a question
 _STAGES: Final = 10  # in which distances are taken further
-_LOG_NOTHING: Final = 45.0  # exp(-45) is nothing to a thousand components
 
 
 class LazyComponents(Components):
@@ -333,7 +338,7 @@ class LazyComponents(Components):
         likely = np.arange(self.n_components)[:, np.newaxis] == guess
         self._go_on(points, likely, 0, self.n_features, distances)
         log_joint = constants - 0.5 * distances
-        enough = log_joint[guess, np.arange(len(points))] - _LOG_NOTHING
+        enough = log_joint[guess, np.arange(len(points))] - LOG_NOTHING
         active = ~likely
         ends = {self.n_features * stage // _STAGES for stage in range(_STAGES + 1)}
         for start, stop in pairwise(sorted(ends)):

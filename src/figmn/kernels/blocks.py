@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import compiled, internal
+from figmn.kernels.compiler import LOG_ZERO, compiled, internal
 from figmn.kernels.learning import Settings, fade
 from figmn.kernels.moments import absorb
 
@@ -41,7 +41,6 @@ LEAST_KEPT = 1e-50
 
 _LARGEST_SHARE = 0.999
 _LEAST_KEPT = 1e-2  # the cube of its inverse is how much rounding errors may have grown
-_LOG_ZERO = 746.0
 
 
 class Walked(NamedTuple):
@@ -159,7 +158,7 @@ def walk(
         total = 0.0
         for k in range(n_components):
             difference = posteriors[k] - largest
-            posteriors[k] = math.exp(difference) if difference > -_LOG_ZERO else 0.0
+            posteriors[k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
             total += posteriors[k]
         prepared, stale = True, False
         for k in range(n_components):

@@ -22,6 +22,12 @@ SMALLEST_MASS: Final = 1e-200
 LARGEST_DISTANCE: Final = 1e300
 """Squared distances are capped here, so that differences of them are finite."""
 
+LOG_ZERO: Final = 746.0
+"""``exp`` of less than minus this is zero."""
+
+LOG_NOTHING: Final = 45.0
+"""``exp`` of minus this is lost when a thousand of them are added to one."""
+
 SURELY: Final = 1.0 - 1e-10
 """Part of a bound on squared distances that rounding leaves of it in any case."""
 

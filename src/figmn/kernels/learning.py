@@ -11,6 +11,7 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
+    LOG_ZERO,
     SMALLEST_MASS,
     SMALLEST_VARIANCE,
     SURELY,
@@ -23,8 +24,7 @@ from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_
 from figmn.kernels.missing import complete, find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
 
-_LOG_ZERO = 746.0  # exp(-746) is zero
-_LOG_NOTHING = 38.0  # exp(-38) is lost when added to one
+_LOG_LOST = 38.0  # exp(-38) is lost when added to one
 
 
 class State(NamedTuple):
@@ -260,7 +260,7 @@ def _expect(
     largest = -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
-        margin = _LOG_NOTHING if weight <= masses[k] else _LOG_ZERO
+        margin = _LOG_LOST if weight <= masses[k] else LOG_ZERO
         limit = max(nearest, 2.0 * (priors[k] - largest + margin))
         if turn > 0 and distances[k] > limit:
             posteriors[k] = -np.inf
@@ -356,7 +356,7 @@ def _normalise(posteriors: Array, count: int, largest: float) -> None:
     total = 0.0
     for k in range(count):
         difference = posteriors[k] - largest
-        posteriors[k] = math.exp(difference) if difference > -_LOG_ZERO else 0.0
+        posteriors[k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
         total += posteriors[k]
     for k in range(count):
         posteriors[k] /= total

@@ -244,6 +244,21 @@ def advance(
 
 
 @compiled
+def corner_of(steps: Array, products: Array, out: Array) -> None:
+    """Write the Cholesky factor of ``I + H G H'`` to ``out``, of shape (C, C).
+
+    ``H`` are steps, of shape (C, N), and ``G`` products, of shape (N, N).
+    """
+    n_steps, n_points = steps.shape
+    combined = np.empty((n_steps, n_points))
+    add_product(1.0, steps, products, 0.0, combined)
+    add_product(1.0, combined, steps.T, 0.0, out)
+    for c in range(n_steps):
+        out[c, c] += 1.0
+    cholesky(out, 1.0)
+
+
+@compiled
 def project(
     steps: Array,
     products: Array,
@@ -268,13 +283,7 @@ def project(
     crossing, corner : arrays of shape (C, R) and (C, C)
         Written: the new rows of ``L``.
     """
-    n_steps, n_points = steps.shape
-    combined = np.empty((n_steps, n_points))
-    add_product(1.0, steps, products, 0.0, combined)
-    add_product(1.0, combined, steps.T, 0.0, corner)
-    for c in range(n_steps):
-        corner[c, c] += 1.0
-    cholesky(corner, 1.0)
+    corner_of(steps, products, corner)
     if rows.shape[0] > 0:
         add_product(1.0, steps, along.T, 0.0, crossing)
         add_product(-1.0, crossing, rows, 1.0, joining)

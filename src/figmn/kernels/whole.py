@@ -20,7 +20,7 @@ import numpy as np
 from figmn._typing import Array
 from figmn.kernels.blas import add_product, multiply_symmetric, solve_lower, subtract_squares
 from figmn.kernels.compiler import compiled
-from figmn.kernels.lowrank import EXTREME, cholesky
+from figmn.kernels.lowrank import EXTREME, corner_of
 
 
 @compiled
@@ -74,14 +74,8 @@ def measure(
 @compiled
 def combine(steps: Array, products: Array) -> None:
     """Replace ``H``, of shape (C, N), by ``L^{-1} H``."""
-    n_steps, n_points = steps.shape
-    combined = np.empty((n_steps, n_points))
-    corner = np.empty((n_steps, n_steps))
-    add_product(1.0, steps, products, 0.0, combined)
-    add_product(1.0, combined, steps.T, 0.0, corner)
-    for c in range(n_steps):
-        corner[c, c] += 1.0
-    cholesky(corner, 1.0)
+    corner = np.empty((len(steps), len(steps)))
+    corner_of(steps, products, corner)
     solve_lower(corner, steps)
 
 
