@@ -348,7 +348,7 @@ def _learn_row(
     others = np.setdiff1d(np.arange(components.n_components), gaining)
     components.ages[others] += 1
     part = states.selected(components, gaining)
-    learn_plainly(row, weight, 0, part, _only_updating(settings, len(gaining)))
+    learn_plainly(row, weight, 0, len(row), part, _only_updating(settings, len(gaining)))
     components.take(part, gaining)
     if settings.prune_mass > 0.0 or settings.faded > 0.0:
         components.prune(settings)

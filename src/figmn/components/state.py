@@ -8,8 +8,9 @@ import numpy as np
 
 from figmn._typing import Array, Index
 from figmn.components.factors import covariances, reorder
+from figmn.components.pace import Pace
 from figmn.kernels.factor import log_determinant, mix
-from figmn.kernels.learning import Settings, State, learn, remove
+from figmn.kernels.learning import Settings, State, remove
 
 if TYPE_CHECKING:
     from figmn.components.base import Components
@@ -59,10 +60,9 @@ def learnt(state: State, settings: Settings, rows: Array, weights: Array) -> Sta
 
     The state is changed in place for as long as there is room in it.
     """
-    done = learn(rows, weights, 0, state, settings)
-    while done < len(rows):
+    pace = Pace(rows, weights, settings)
+    while not pace.learn(state):
         state = resized(state, max(1, 2 * len(state.masses)))
-        done = learn(rows, weights, done, state, settings)
     return state
 
 

@@ -25,6 +25,9 @@ LARGEST_DISTANCE: Final = 1e300
 LOG_ZERO: Final = 746.0
 """``exp`` of less than minus this is zero."""
 
+LOG_LOST: Final = 38.0
+"""``exp`` of minus this is lost when added to one."""
+
 LOG_NOTHING: Final = 45.0
 """``exp`` of minus this is lost when a thousand of them are added to one."""
 

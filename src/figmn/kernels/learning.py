@@ -11,6 +11,7 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
+    LOG_LOST,
     LOG_ZERO,
     SMALLEST_MASS,
     SMALLEST_VARIANCE,
@@ -23,8 +24,6 @@ from figmn.kernels.compiler import (
 from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
 from figmn.kernels.moments import absorb, scale_of
-
-_LOG_LOST = 38.0  # exp(-38) is lost when added to one
 
 
 class State(NamedTuple):
@@ -86,8 +85,10 @@ def fade(masses: Array, count: int, weight: float, settings: Settings) -> None:
 
 
 @compiled
-def learn(points: Array, weights: Array, start: int, state: State, settings: Settings) -> int:
-    """Learn rows in order until done or until the arrays are full.
+def learn(
+    points: Array, weights: Array, start: int, stop: int, state: State, settings: Settings
+) -> int:
+    """Learn rows one by one until done or until the arrays are full.
 
     Parameters
     ----------
@@ -95,15 +96,14 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
         NaN marks a missing entry.
     weights : array of shape (N,)
         Rows of weight zero, and rows with nothing known, are passed over.
-    start : int
-        The first row to learn.
+    start, stop : int
+        The first row to learn, and the row after the last.
 
     Returns
     -------
     int
-        The first row not learnt: N, or where the caller must make room.
+        The first row not learnt: ``stop``, or where the caller must make room.
     """
-    n_points: int = points.shape[0]
     capacity, n_features = state.means.shape
     size, means, whiteners, remainders = state.size, state.means, state.whiteners, state.remainders
     variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
@@ -123,7 +123,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
     scratch = np.empty(n_features)
     missing = np.empty(n_features, np.int64)
     systems = np.empty((capacity, n_features, n_features + 2))
-    for t in range(start, n_points):
+    for t in range(start, stop):
         n_missing = find_missing(points, t, missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
@@ -217,7 +217,7 @@ def learn(points: Array, weights: Array, start: int, state: State, settings: Set
             if size[0] < n_components:
                 for k in range(size[0]):
                     _note(k, masses, log_dets, marginals, priors, narrowness)
-    return n_points
+    return stop
 
 
 @internal
@@ -260,7 +260,7 @@ def _expect(
     largest = -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
-        margin = _LOG_LOST if weight <= masses[k] else LOG_ZERO
+        margin = LOG_LOST if weight <= masses[k] else LOG_ZERO
         limit = max(nearest, 2.0 * (priors[k] - largest + margin))
         if turn > 0 and distances[k] > limit:
             posteriors[k] = -np.inf
@@ -313,7 +313,7 @@ def _likely(
     return best
 
 
-@internal
+@inlined
 def _expect_incomplete(
     points: Array,
     t: int,
@@ -362,7 +362,7 @@ def _normalise(posteriors: Array, count: int, largest: float) -> None:
         posteriors[k] /= total
 
 
-@internal
+@inlined
 def _create(
     points: Array,
     t: int,
@@ -417,7 +417,7 @@ def _printed_gain(share: float, kept: float, distance: float) -> float:
     return printed if definite else share * kept
 
 
-@internal
+@inlined
 def _add_uncertainty(
     k: int,
     share: float,
@@ -454,7 +454,7 @@ def _add_uncertainty(
     return lifted
 
 
-@internal
+@inlined
 def _prune(state: State, settings: Settings) -> None:
     """Remove old components of little mass and faded ones, but never the heaviest."""
     masses = state.masses

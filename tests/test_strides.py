@@ -1,0 +1,201 @@
+"""Rows that are learnt together: the same as one by one, and only where that is sure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import figmn
+from figmn import Mixture
+from figmn.components import pace
+from figmn.reference import IGMN
+from helpers import assert_sound, clusters, direct_log_density
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Strides of any length, at every opportunity; the rows learnt by them are counted."""
+    for name in ("_LEAST_ROWS", "_SHORTEST", "_LONGEST_REST"):
+        monkeypatch.setattr(pace, name, 16)
+    return counted(monkeypatch)
+
+
+@pytest.fixture
+def strides(monkeypatch):
+    """The rows learnt by each stride."""
+    return counted(monkeypatch)
+
+
+def counted(monkeypatch):
+    lengths = []
+
+    def stride(points, weights, start, *others):
+        done = make_stride(points, weights, start, *others)
+        lengths.append(done - start)
+        return done
+
+    make_stride = pace.stride
+    monkeypatch.setattr(pace, "stride", stride)
+    return lengths
+
+
+def learnt_singly(rows, weights=None, **settings):
+    """A mixture that has learnt rows in chunks too small for strides."""
+    mixture = Mixture(rows.shape[1], **settings)
+    weights = np.ones(len(rows)) if weights is None else weights
+    for start in range(0, len(rows), 15):
+        mixture.learn(rows[start : start + 15], weights[start : start + 15])
+    return mixture
+
+
+def assert_alike(ours, theirs, rtol=1e-9):
+    """The same components, relative to their own spread."""
+    assert ours.ages.tolist() == theirs.ages.tolist()
+    assert_allclose(ours.masses, theirs.masses, rtol=rtol)
+    spread = np.sqrt(np.diagonal(theirs.covariances, axis1=1, axis2=2))
+    assert_allclose(ours.means / spread, theirs.means / spread, rtol=rtol, atol=rtol)
+    scales = spread[:, :, np.newaxis] * spread[:, np.newaxis]
+    assert_allclose(ours.covariances / scales, theirs.covariances / scales, atol=rtol)
+    assert_allclose(ours.precisions * scales, theirs.precisions * scales, rtol=rtol, atol=rtol)
+    assert_allclose(ours.log_determinants, theirs.log_determinants, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5, 8, 21, 70])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_strides_are_the_same_as_row_by_row(n_features, weighted, strides):
+    rows = clusters(4000, n_features, n_clusters=3, spread=200.0)
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, len(rows)) if weighted else None
+    settings = {"scale": 5.0, "beta": 1e-30}
+    ours = Mixture(n_features, **settings).learn(rows, weights)
+    assert sum(strides) > 2000
+    assert ours.n_components == 3
+    assert_alike(ours, learnt_singly(rows, weights, **settings))
+
+
+def test_strides_are_the_same_as_the_reference(eager):
+    rows = clusters(600, 4, n_clusters=2, spread=60.0)
+    ours = Mixture(4, scale=4.0, beta=1e-12).learn(rows)
+    reference = IGMN(np.full(4, 4.0), beta=1e-12)
+    reference.learn(rows)
+    assert sum(eager) > 400
+    assert_allclose(ours.means, reference.means, rtol=1e-9)
+    assert_allclose(ours.covariances, reference.covariances, rtol=1e-9, atol=1e-9)
+    assert_allclose(ours.masses, reference.masses, rtol=1e-12)
+
+
+def test_one_component_has_the_moments_of_all_rows(strides):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20_000, 6)) @ rng.normal(size=(6, 6)) + 1e3
+    weights = rng.uniform(0.5, 2.0, len(rows))
+    ours = Mixture(6, scale=1.0, beta=0.0, delta=1.0).learn(rows, weights)
+    assert sum(strides) > 15_000
+    # The first row is the first mean, and the initial covariance has its weight, of one at most.
+    mean = np.average(rows, axis=0, weights=weights)
+    scatter = np.cov(rows.T, aweights=weights, ddof=0) * weights.sum()
+    initial = np.eye(6) * min(weights[0], 1.0)
+    assert_allclose(ours.means[0], mean, rtol=1e-12)
+    assert_allclose(ours.covariances[0], (scatter + initial) / weights.sum(), rtol=1e-10)
+
+
+def random_stream(seed):
+    """Rows of clusters of any shape, distance and frequency, with what streams may hold."""
+    rng = np.random.default_rng(seed)
+    n_features, n_clusters = int(rng.choice([1, 2, 3, 5, 9])), int(rng.integers(1, 6))
+    centers = rng.normal(size=(n_clusters, n_features)) * rng.choice([3.0, 8.0, 30.0])
+    shapes = rng.normal(size=(n_clusters, n_features, n_features)) + 0.3 * np.eye(n_features)
+    which = rng.choice(n_clusters, 400, p=rng.dirichlet(np.ones(n_clusters)))
+    noise = rng.standard_t(rng.choice([3, 50]), size=(400, n_features))
+    rows = centers[which] + np.einsum("nij,nj->ni", shapes[which], noise)
+    rows = (rows + rng.choice([0.0, 1e5])) * rng.choice([1.0, 1e-140, 1e140])
+    weights = rng.choice([np.ones(400), 10.0 ** rng.uniform(-2, 2, 400)])
+    blemish = rng.integers(5)
+    if blemish == 0:
+        rows[rng.random(rows.shape) < 0.01] = np.nan
+    elif blemish == 1:
+        rows[:, 0] = rows[0, 0]
+    elif blemish == 2:
+        rows[:, 0] = 3.0 * rows[:, -1]
+    elif blemish == 3:
+        weights[rng.random(400) < 0.1] = 0.0
+    return rows, weights, rng
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_strides_of_any_stream_are_the_same_as_row_by_row(seed, eager):
+    rows, weights, rng = random_stream(seed)
+    scale = 2.0 * np.nanstd(rows) + 1e-300
+    settings = {"scale": rng.choice([scale, None]), "beta": rng.choice([0.0, 1e-9, 1e-3])}
+    if rng.random() < 0.3:
+        settings |= {"prune_age": 60, "prune_mass": 3.0}
+    if rng.random() < 0.3:
+        settings |= {"max_components": 3}
+    ours = Mixture(rows.shape[1], **settings).learn(rows, weights)
+    theirs = learnt_singly(rows, weights, **settings)
+    assert_sound(ours)
+    assert ours.n_components == theirs.n_components
+    assert_alike(ours, theirs, rtol=1e-8)
+
+
+def test_a_row_in_doubt_ends_a_stride(strides):
+    rows = clusters(3000, 3, n_clusters=2, spread=80.0)
+    between = rows.copy()
+    between[2000] = rows[:1000].mean(axis=0)
+    settings = {"scale": 3.0, "beta": 1e-9}
+    for stream in (rows, between):
+        strides.clear()
+        ours = Mixture(3, **settings).learn(stream)
+        assert_alike(ours, learnt_singly(stream, **settings))
+        ends = np.cumsum(strides)
+        assert len(ends) > 2
+    assert Mixture(3, **settings).learn(between).n_components == 3
+
+
+def test_clusters_that_overlap_are_learnt_row_by_row(strides):
+    rows = np.random.default_rng(0).normal(size=(4000, 2)) * [3.0, 1.0]
+    ours = Mixture(2, scale=0.5, beta=0.05, max_components=8).learn(rows)
+    assert ours.n_components == 8
+    assert sum(strides) < 400
+    assert_alike(ours, learnt_singly(rows, scale=0.5, beta=0.05, max_components=8))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"update": "paper"}, {"half_life": 500.0}], ids=["printed rule", "forgetting"]
+)
+def test_other_rules_make_no_strides(settings, strides):
+    rows = clusters(1500, 3, spread=60.0)
+    ours = Mixture(3, scale=3.0, beta=1e-9, **settings).learn(rows)
+    theirs = learnt_singly(rows, scale=3.0, beta=1e-9, **settings)
+    assert not strides
+    assert np.array_equal(ours.covariances, theirs.covariances)
+
+
+def test_nothing_is_pruned_later_than_row_by_row(strides):
+    rows = clusters(3000, 2, n_clusters=2, spread=80.0)
+    rows[700] = 1e3, -1e3  # a component of its own, soon old and light
+    settings = {"scale": 3.0, "beta": 1e-12, "prune_age": 900, "prune_mass": 3.0}
+    for count in (1599, 1600, 1601, 1602, 3000):
+        ours = Mixture(2, **settings).learn(rows[:count])
+        theirs = learnt_singly(rows[:count], **settings)
+        assert ours.n_components == theirs.n_components
+        assert ours.ages.tolist() == theirs.ages.tolist()
+    assert sum(strides) > 3000
+
+
+def test_densities_after_strides_are_those_of_the_covariances(strides):
+    rows = clusters(4000, 4, n_clusters=3, spread=40.0)
+    ours = Mixture(4, scale=3.0, beta=1e-12).learn(rows)
+    assert sum(strides) > 2000
+    assert_allclose(ours.log_density(rows[:50]), direct_log_density(ours, rows[:50]), rtol=1e-9)
+
+
+def test_a_model_learns_on_after_strides_as_if_never_saved(tmp_path, strides):
+    rows = clusters(4000, 3, n_clusters=3, spread=60.0)
+    ours = Mixture(3, scale=3.0, beta=1e-12).learn(rows[:2000])
+    ours.save(tmp_path / "model.figmn")
+    loaded = figmn.load(tmp_path / "model.figmn")
+    ours.learn(rows[2000:])
+    loaded.learn(rows[2000:])
+    assert sum(strides) > 2000
+    assert np.array_equal(ours.means, loaded.means)
+    assert np.array_equal(ours.precisions, loaded.precisions)
