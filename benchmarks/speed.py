@@ -25,11 +25,11 @@ N_CLUSTERS = 10
 # one knows of well-separated clusters. They grow with the dimension, since a
 # young component has seen too few rows to know its shape.
 SETTINGS = {
-    2: {"scale": 1.5, "beta": 1e-6},
+    2: {"scale": 2.0, "beta": 1e-8},
     5: {"scale": 2.0, "beta": 1e-9},
     10: {"scale": 3.0, "beta": 1e-12},
     20: {"scale": 3.0, "beta": 1e-12},
-    50: {"scale": 4.0, "beta": 1e-15},
+    50: {"scale": 4.0, "beta": 1e-20},
 }
 
 
@@ -79,7 +79,7 @@ def measure(n_features: int, n_rows: int, ratio: float) -> dict[str, float]:
     settings = SETTINGS[n_features]
     ours = IncrementalGaussianMixture(**settings).partial_fit(train)
     ours_seconds = best_seconds(
-        lambda: IncrementalGaussianMixture(**settings).partial_fit(train), 7
+        lambda: IncrementalGaussianMixture(**settings).partial_fit(train), 5
     )
     batch = GaussianMixture(ours.n_components_, random_state=0)
     batch_seconds = best_seconds(lambda: batch.fit(train), 3)
@@ -152,7 +152,8 @@ def start_up() -> None:
         print(f"import {module}: {seconds:.2f} s")
     compile_all = (
         "import time, numpy as np; import figmn.estimators as f; from figmn import Mixture\n"
-        "t = time.perf_counter(); X = np.random.default_rng(0).normal(size=(300, 3))\n"
+        "t = time.perf_counter(); X = np.random.default_rng(0).normal(size=(1000, 3))\n"
+        "Mixture(3, scale=1.0, beta=0.0).learn(X); X = X[:300]\n"
         "m = Mixture(3, delta=0.1).learn(X); m.merge(0, 1); m.fill(X); m.infer(X[:, :2], [0, 1])\n"
         "f.MixtureClassifier().fit(X, X[:, 0] > 0).predict(X); print(time.perf_counter() - t)"
     )
@@ -165,7 +166,7 @@ def start_up() -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000, help="rows to learn")
+    parser.add_argument("--rows", type=int, default=100_000, help="rows to learn")
     parser.add_argument(
         "--dimensions", type=int, nargs="+", choices=SETTINGS, default=list(SETTINGS)
     )

@@ -182,6 +182,16 @@ def test_nothing_is_pruned_later_than_row_by_row(strides):
     assert sum(strides) > 3000
 
 
+def test_a_stream_may_begin_with_nothing(eager):
+    rows = clusters(400, 2, n_clusters=2, spread=80.0)
+    rows[:50] = np.nan
+    weights = np.ones(400)
+    weights[50:100] = 0.0
+    ours = Mixture(2, scale=3.0, beta=1e-12).learn(rows, weights)
+    assert sum(eager) > 200
+    assert_alike(ours, learnt_singly(rows, weights, scale=3.0, beta=1e-12))
+
+
 def test_densities_after_strides_are_those_of_the_covariances(strides):
     rows = clusters(4000, 4, n_clusters=3, spread=40.0)
     ours = Mixture(4, scale=3.0, beta=1e-12).learn(rows)

@@ -3,7 +3,8 @@
 ====================  =======================================================
 ``base``              :class:`Components`, all that a mixture needs of them
 ``engine``            the one place that decides between the following two
-``plain``             few variables: whole factors, updated row by row
+``plain``             few variables: whole factors, one after the other
+``pace``              how the latter learn: row by row, or by strides
 ``lazy``              many variables: low rank while young, matrix products
 ``blocks``            how the latter learn, a block of rows at a time
 ``whole``             how one of them learns that is alone, in half the time

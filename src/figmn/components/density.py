@@ -17,6 +17,7 @@ _LEAST_FEATURES: Final = 16
 _LEAST_ROWS: Final = 32
 _FEW_VALUES: Final = 512  # up to here a compiled loop is faster than NumPy's
 _BLOCK: Final = 512  # rows at a time, to stay in the cache
+NONE: Final = np.empty(0)
 
 
 def are_few(rows: Array) -> bool:
@@ -44,21 +45,19 @@ def evaluated(
     """
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
-    log_weights = np.log(weights)
+    components = (len(means), means, whiteners, variances, log_dets, weights, 1.0)
     if are_few(rows):
-        evaluation.evaluate(
-            rows, means, whiteners, variances, log_dets, log_weights, distances, log_joint
-        )
+        evaluation.evaluate(rows, *components, distances, log_joint, NONE)
         return distances, log_joint
     complete: AnyArray = np.asarray(~np.isnan(rows).any(axis=1))
     if complete.any():
         distances[complete] = _distances(rows[complete], means, whiteners, variances)
-        constants = log_weights - 0.5 * (rows.shape[1] * math.log(2.0 * math.pi) + log_dets)
+        constants = np.log(weights) - 0.5 * (rows.shape[1] * math.log(2.0 * math.pi) + log_dets)
         log_joint[complete] = constants - 0.5 * distances[complete]
     rest = ~complete
     if rest.any():
         parts = np.empty((2, int(rest.sum()), len(means)))
-        evaluation.evaluate(rows[rest], means, whiteners, variances, log_dets, log_weights, *parts)
+        evaluation.evaluate(rows[rest], *components, parts[0], parts[1], NONE)
         distances[rest], log_joint[rest] = parts
     return distances, log_joint
 

@@ -12,6 +12,7 @@ from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import blocks, factors
 from figmn.components import state as states
 from figmn.components.base import Components, Split
+from figmn.components.density import NONE
 from figmn.components.layout import SCALARS, VECTORS, check
 from figmn.components.pending import Pending
 from figmn.components.scale import suggested_scale
@@ -237,7 +238,7 @@ class LazyComponents(Components):
                     log_joint[t, k] -= 0.5 * distance
             else:
                 parts = np.empty((2, len(rest), 1))
-                evaluation.evaluate(rows[rest], *self._one(k), *parts)
+                evaluation.evaluate(rows[rest], 1, *self._one(k), 1.0, parts[0], parts[1], NONE)
                 distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
         return distances, log_joint
 
@@ -284,7 +285,7 @@ class LazyComponents(Components):
             whitener[np.newaxis],
             variances[np.newaxis],
             self.log_dets[k : k + 1],
-            np.log(self.weights[k : k + 1]),
+            self.weights[k : k + 1],
         )
 
     def filled(self, rows: Array, posteriors: Array) -> Array:

@@ -9,10 +9,10 @@ from figmn.kernels.learning import Settings, State, learn
 from figmn.kernels.moments import absorb_all
 from figmn.kernels.strides import stride
 
-_LEAST_ROWS = 256  # fewer are learnt one by one
-_SHORTEST, _LONGEST = 250, 2000  # rows of a stride: powers of two would share lines of the cache
-_LONGEST_REST = 2048  # rows learnt one by one where strides do not pay
-_MOST_COMPONENTS = 64  # of more, too many pairs would have to be told apart
+_LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
+_SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
+_LONGEST_REST = 2048  # rows learnt one by one, where strides do not pay
+_MATURE = 100  # rows of a component that are likely to allow for strides
 
 
 class Pace:
@@ -38,7 +38,8 @@ class Pace:
             and settings.retention == 1.0
             and settings.faded == 0.0
         )
-        self._length = self._rest = self._pause = _SHORTEST
+        self._length = self._rest = 2 * _SHORTEST
+        self._singly: int | None = None  # up to which row they are learnt one by one
 
     def learn(self, state: State) -> bool:
         """Learn the rows; whether all are learnt, or the state must have more room first."""
@@ -46,39 +47,40 @@ class Pace:
         if not self.makes_strides:
             self.done = learn(self.rows, self.weights, self.done, count, state, self.settings)
             return self.done == count
+        if self._singly is None:
+            is_mature = state.size[1] >= _MATURE * max(int(state.size[0]), 1)
+            self._singly = 0 if is_mature else self._rest
         while self.done < count:
-            stop = min(self.done + self._pause, count)
+            stop = min(max(self._singly, self.done), count)
             self.done = learn(self.rows, self.weights, self.done, stop, state, self.settings)
             if self.done < stop:
                 return False
-            self._pause = self._rest
-            self._make_strides(state)
+            self._singly = self._make_strides(state)
         return True
 
-    def _make_strides(self, state: State) -> None:
-        """Learn by strides until a row that is in doubt."""
-        n_components = int(state.size[0])
+    def _make_strides(self, state: State) -> int:
+        """Learn by strides; the row up to which to go on one by one."""
+        n_components, n_features = int(state.size[0]), self.rows.shape[1]
         may_grow = n_components < self.settings.max_components
-        if n_components > _MOST_COMPONENTS or (may_grow and n_components == len(state.masses)):
-            return
         threshold = float(self.settings.thresholds[-1]) if may_grow else np.inf
-        length = self._possible(state)
-        while length >= _SHORTEST:
+        # Each stride tells all pairs of components apart, and updates their matrices.
+        shortest = max(_SHORTEST, n_components * (2 * n_components + n_features // 2))
+        self._length = max(self._length, shortest)
+        while n_components > 0 and (length := self._possible(state)) >= shortest:
             start = self.done
             self.done = stride(self.rows, self.weights, start, start + length, state, threshold)
             if self.settings.adaptive:
-                done = slice(start, self.done)
-                absorb_all(state.moments, self.rows[done], self.weights[done])
+                learnt = slice(start, self.done)
+                absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
             if self.done - start < length:
-                self._slow_down(self.done - start, length)
-                return
-            self._rest = _SHORTEST
-            self._length = min(2 * length, _LONGEST)
-            length = self._possible(state)
+                return self.done + self._slow_down(self.done - start, length)
+            self._rest = 2 * _SHORTEST
+            self._length = 2 * length
+        return self.done + self._rest
 
     def _possible(self, state: State) -> int:
         """Length of the next stride: no component may become spurious within it."""
-        length = min(self._length, len(self.rows) - self.done)
+        length = min(self._length, len(self.rows) - self.done, _LONGEST)
         if self.settings.prune_mass > 0.0:
             count = int(state.size[0])
             ages = state.ages[:count][state.masses[:count] < self.settings.prune_mass]
@@ -86,13 +88,13 @@ class Pace:
                 length = min(length, self.settings.prune_age - int(ages.max()))
         return length
 
-    def _slow_down(self, ran: int, length: int) -> None:
-        """Take account of a stride that ended early."""
+    def _slow_down(self, ran: int, length: int) -> int:
+        """How many rows to go on one by one after a stride that ended early."""
         if 3 * ran >= length:
-            self._pause = 1
-            self._rest = _SHORTEST
-            self._length = max(ran, _SHORTEST)
-        else:
-            self._pause = self._rest
-            self._rest = min(2 * self._rest, _LONGEST_REST)
-            self._length = max(length // 2, _SHORTEST)
+            self._rest = 2 * _SHORTEST
+            self._length = ran
+            return 1
+        rest = self._rest
+        self._rest = min(2 * rest, _LONGEST_REST)
+        self._length = length // 2
+        return rest

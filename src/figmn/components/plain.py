@@ -76,16 +76,24 @@ class PlainComponents(Components):
     def log_density(self, rows: Array) -> Array:
         if not are_few(rows):
             return super().log_density(rows)
-        state = self.state
-        return evaluation.log_density(
+        # One call for all of it: each costs more than the arithmetic on a single row.
+        state, count = self.state, self.n_components
+        distances, log_joint = np.empty((2, len(rows), count))
+        log_density = np.empty(len(rows))
+        evaluation.evaluate(
             rows,
-            state.size[0],
+            count,
             state.means,
             state.whiteners,
             state.variances,
             state.log_dets,
             state.masses,
+            float(self.masses.sum()),
+            distances,
+            log_joint,
+            log_density,
         )
+        return log_density
 
     def filled(self, rows: Array, posteriors: Array) -> Array:
         filled = np.empty_like(rows)

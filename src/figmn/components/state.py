@@ -10,7 +10,7 @@ from figmn._typing import Array, Index
 from figmn.components.factors import covariances, reorder
 from figmn.components.pace import Pace
 from figmn.kernels.factor import log_determinant, mix
-from figmn.kernels.learning import Settings, State, remove
+from figmn.kernels.learning import Settings, State
 
 if TYPE_CHECKING:
     from figmn.components.base import Components
@@ -124,7 +124,16 @@ def merge(state: State, i: int, j: int) -> None:
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
     state.ages[i] = max(state.ages[i], state.ages[j])
-    remove(j, state)
+    _remove(state, j)
+
+
+def _remove(state: State, k: int) -> None:
+    """Close the gap that component ``k`` leaves; the others keep their order."""
+    count = int(state.size[0])
+    for name in COMPONENT_FIELDS:
+        values = getattr(state, name)
+        values[k : count - 1] = values[k + 1 : count]
+    state.size[0] -= 1
 
 
 def widened(state: State, initial: Array) -> State:

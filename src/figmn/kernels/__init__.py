@@ -5,7 +5,8 @@ r"""Compiled free functions on contiguous arrays: no classes, no validation.
 ``factor``            arithmetic on one component's precision factor
 ``missing``           what the known entries of a row say about the others
 ``evaluation``        distances and joint log densities of rows
-``learning``          the sequential learning loop
+``learning``          the sequential learning loop, row by row
+``strides``           rows whose component is beyond doubt, learnt together
 ``blas``              matrix products in place
 ``lowrank``           one component with rows pending, in matrix products
 ``whole``             one component alone, with its whole precision

@@ -19,35 +19,47 @@ _LOG_2PI = math.log(2.0 * math.pi)
 @compiled
 def evaluate(
     points: Array,
+    count: int,
     means: Array,
     whiteners: Array,
     variances: Array,
     log_dets: Array,
-    log_weights: Array,
+    masses: Array,
+    total: float,
     distances: Array,
     log_joint: Array,
+    log_density: Array,
 ) -> None:
-    r"""Squared distances and :math:`\log p(j) p(x_{known} \mid j)` of rows.
+    r"""Squared distances and :math:`\log p(j) p(x_{known} \mid j)` of rows, and the sum.
 
     Parameters
     ----------
     points : array of shape (N, D)
         NaN marks an unknown entry, which is integrated out.
-    means, variances : arrays of shape (K, D)
-    whiteners : array of shape (K, D, D)
-    log_dets, log_weights : arrays of shape (K,)
+    count : int
+        The first K of C components are evaluated.
+    means, variances : arrays of shape (C, D)
+    whiteners : array of shape (C, D, D)
+    log_dets, masses : arrays of shape (C,)
+    total : float
+        The mass of all.
     distances, log_joint : arrays of shape (N, K)
         Written.
+    log_density : array of shape (N,) or (0,)
+        Written, unless it is empty.
     """
     n_points, n_features = points.shape
-    deviations = np.empty(means.shape)
-    residual = np.empty(means.shape)
+    deviations = np.empty((count, n_features))
+    residual = np.empty((count, n_features))
     missing = np.empty(n_features, np.int64)
-    systems = np.empty((means.shape[0], n_features, n_features + 2))
+    systems = np.empty((count, n_features, n_features + 2))
+    log_weights = np.empty(count)
+    for k in range(count):
+        log_weights[k] = math.log(masses[k] / total)
     for t in range(n_points):
         n_missing = find_missing(points, t, missing)
         n_known = n_features - n_missing
-        for k in range(means.shape[0]):
+        for k in range(count):
             distance, log_det = distance_of(
                 points,
                 t,
@@ -66,6 +78,8 @@ def evaluate(
                 distance, log_det = 0.0, 0.0
             distances[t, k] = distance
             log_joint[t, k] = log_weights[k] - 0.5 * (n_known * _LOG_2PI + log_det + distance)
+        if len(log_density) > 0:
+            log_density[t] = _log_sum(log_joint, t)
 
 
 @inlined
@@ -91,53 +105,24 @@ def distance_of(
 
 
 @compiled
-def log_density(
-    points: Array,
-    count: int,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    log_dets: Array,
-    masses: Array,
-) -> Array:
-    """Log density of rows under the first ``count`` components together, of shape (N,).
-
-    One call for all of it: each costs more than the arithmetic on a single row.
-    """
-    total = 0.0
-    for k in range(count):
-        total += masses[k]
-    log_weights = np.empty(count)
-    for k in range(count):
-        log_weights[k] = math.log(masses[k] / total)
-    distances = np.empty((points.shape[0], count))
-    log_joint = np.empty((points.shape[0], count))
-    evaluate(
-        points,
-        means[:count],
-        whiteners[:count],
-        variances[:count],
-        log_dets[:count],
-        log_weights,
-        distances,
-        log_joint,
-    )
-    return log_sum_of_few(log_joint)[:, 0]
-
-
-@compiled
 def log_sum_of_few(values: Array) -> Array:
     """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
     total = np.empty((values.shape[0], 1))
     for i in range(values.shape[0]):
-        largest = values[i, 0]
-        for k in range(1, values.shape[1]):
-            largest = max(largest, values[i, k])
-        parts = 0.0
-        for k in range(values.shape[1]):
-            parts += math.exp(values[i, k] - largest)
-        total[i, 0] = largest + math.log(parts)
+        total[i, 0] = _log_sum(values, i)
     return total
+
+
+@inlined
+def _log_sum(values: Array, i: int) -> float:
+    """The same for row ``i``."""
+    largest = values[i, 0]
+    for k in range(1, values.shape[1]):
+        largest = max(largest, values[i, k])
+    parts = 0.0
+    for k in range(values.shape[1]):
+        parts += math.exp(values[i, k] - largest)
+    return float(largest + math.log(parts))
 
 
 @compiled

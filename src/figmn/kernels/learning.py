@@ -467,11 +467,11 @@ def _prune(state: State, settings: Settings) -> None:
     for k in range(state.size[0] - 1, -1, -1):
         spurious = state.ages[k] > settings.prune_age and masses[k] < settings.prune_mass
         if (spurious or masses[k] < least) and k != heaviest:
-            remove(k, state)
+            _remove(k, state)
 
 
-@compiled
-def remove(k: int, state: State) -> None:
+@inlined
+def _remove(k: int, state: State) -> None:
     """Close the gap that component ``k`` leaves; the others keep their order."""
     n_features = state.means.shape[1]
     for j in range(k, state.size[0] - 1):

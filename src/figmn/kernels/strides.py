@@ -46,8 +46,9 @@ _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
 # Bounds on what rows can change in a component: mass and variances relative to
-# what they were, the mean in standard deviations, and the log prior.
-_GROWTH, _SPREAD, _SHIFT, _RISE, _FALL = range(5)
+# what they were, the mean in standard deviations, the log prior either way, and
+# the squared distance within which a row is sure not to be novel.
+_GROWTH, _SPREAD, _SHIFT, _RISE, _FALL, _LIMIT = range(6)
 
 
 class Rows(NamedTuple):
@@ -113,7 +114,7 @@ def stride(
     first = np.zeros(n_components + 1, np.int64)
     counts = np.zeros(n_components, np.int64)
     scatters = np.empty((n_components, n_features, n_features))
-    bounds = np.empty((n_components, 5))
+    bounds = np.empty((n_components, 6))
     scratch = np.empty((n_features + 3, max(_STRIP, n_features)))
     guesses = np.empty(n_rows, np.int64)
     _guess(points, start, n_components, state.means, state.marginals, guesses, scratch)
@@ -124,8 +125,7 @@ def stride(
         _whiten(k, count, rows, points, state.means, state.whiteners, state.variances)
         counts[k] = _near(count, min(threshold, 64.0 * (n_features + 8.0)), rows)
         _scatter(counts[k], rows.residuals, scatters[k])
-        _bound(k, counts[k], rows, masses[k], scatters, bounds)
-        _doubt_novel(k, counts[k], rows, threshold, bounds)
+        _bound(k, counts[k], rows, masses[k], threshold, scatters, bounds)
     heaviest = weights[start]
     for t in range(start, stop):
         heaviest = max(heaviest, weights[t])
@@ -135,9 +135,10 @@ def stride(
             if j != k:
                 _doubt_shared(j, k, counts[j], rows, points, heaviest, state, bounds, scratch)
     done = stop
-    for place in range(n_rows):
-        if not memory.distances[place] < np.inf:
-            done = min(done, memory.numbers[place])
+    for k in range(n_components):
+        for place in range(first[k], first[k + 1]):
+            if not memory.distances[place] < bounds[k, _LIMIT]:
+                done = min(done, memory.numbers[place])
     for k in range(n_components):
         rows = _rows_of(k, first, n_features, memory)
         count = counts[k]
@@ -271,9 +272,9 @@ def _whiten(
     for r in range(n_features):
         narrow = 1.0 / math.sqrt(variances[k, r])
         for c in range(count):
-            residuals[r, c] = narrow * deviations[r, c]
+            residuals[r, c] = 0.0
         j = 0
-        while j + 4 <= r:  # four at a time, for fewer passes through memory
+        while j + 4 <= r + 1:  # four at a time, for fewer passes through memory
             w, x = narrow * whiteners[k, r, j], narrow * whiteners[k, r, j + 1]
             y, z = narrow * whiteners[k, r, j + 2], narrow * whiteners[k, r, j + 3]
             for c in range(count):
@@ -281,7 +282,7 @@ def _whiten(
                     y * deviations[j + 2, c] + z * deviations[j + 3, c]
                 )
             j += 4
-        while j < r:
+        while j <= r:
             w = narrow * whiteners[k, r, j]
             for c in range(count):
                 residuals[r, c] += w * deviations[j, c]
@@ -329,7 +330,15 @@ def _scatter(count: int, residuals: Array, out: Array) -> None:
 
 
 @internal
-def _bound(k: int, count: int, rows: Rows, mass: float, scatters: Array, bounds: Array) -> None:
+def _bound(
+    k: int,
+    count: int,
+    rows: Rows,
+    mass: float,
+    threshold: float,
+    scatters: Array,
+    bounds: Array,
+) -> None:
     """Bound what a component's first rows can change in it."""
     n_features = scatters.shape[1]
     weight, mean, squares = 0.0, 0.0, 0.0
@@ -348,16 +357,8 @@ def _bound(k: int, count: int, rows: Rows, mass: float, scatters: Array, bounds:
     bounds[k, _SHIFT] = math.sqrt(weight * largest) / mass
     bounds[k, _RISE] = (1.0 + 0.5 * n_features) * math.log1p(weight / mass)
     bounds[k, _FALL] = 0.5 * n_features * math.log1p(mean / mass)
-
-
-@internal
-def _doubt_novel(k: int, count: int, rows: Rows, threshold: float, bounds: Array) -> None:
-    """Doubt the rows of a component that may be novel."""
     root = math.sqrt(threshold / bounds[k, _GROWTH]) - bounds[k, _SHIFT]
-    limit = SURELY * root * root if root > 0.0 else 0.0
-    for c in range(count):
-        if not rows.distances[c] < limit:
-            rows.distances[c] = np.inf
+    bounds[k, _LIMIT] = SURELY * root * root if root > 0.0 else 0.0
 
 
 @internal

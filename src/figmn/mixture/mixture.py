@@ -215,9 +215,9 @@ class Mixture:
     def learn(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Mixture:
         """Learn rows in the order given.
 
-        The same rows give the same model, in chunks of any sizes: bit for bit in
-        fewer than 256 variables, and to rounding in more, where rows are learnt
-        by blocks.
+        The same rows give the same model, in chunks of any sizes: to rounding, and
+        bit for bit in chunks of fewer than 500 rows with fewer than 256 variables.
+        In larger ones, rows are learnt together where that is sure to be the same.
 
         Parameters
         ----------
