@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import figmn
 from figmn import Mixture
 from figmn.components import pace
+from figmn.kernels.compiler import UNEXPLAINED
 from figmn.reference import IGMN
 from helpers import assert_sound, clusters, direct_log_density
 
@@ -109,7 +110,8 @@ def random_stream(seed):
     rows = centers[which] + np.einsum("nij,nj->ni", shapes[which], noise)
     rows = (rows + rng.choice([0.0, 1e5])) * rng.choice([1.0, 1e-140, 1e140])
     weights = rng.choice([np.ones(400), 10.0 ** rng.uniform(-2, 2, 400)])
-    blemish = rng.integers(5)
+    weights *= rng.choice([1.0, 1.0, 1e-150, 1e20])
+    blemish = rng.integers(7)
     if blemish == 0:
         rows[rng.random(rows.shape) < 0.01] = np.nan
     elif blemish == 1:
@@ -118,13 +120,16 @@ def random_stream(seed):
         rows[:, 0] = 3.0 * rows[:, -1]
     elif blemish == 3:
         weights[rng.random(400) < 0.1] = 0.0
+    elif blemish == 4:  # rows that are means
+        unit = np.std(rows) + 1e-300
+        rows = np.round(rows / unit) * unit
     return rows, weights, rng
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_strides_of_any_stream_are_the_same_as_row_by_row(seed, eager):
     rows, weights, rng = random_stream(seed)
-    scale = 2.0 * np.nanstd(rows) + 1e-300
+    scale = 2.0 * np.nanstd(rows) + 1e-150
     settings = {"scale": rng.choice([scale, None]), "beta": rng.choice([0.0, 1e-9, 1e-3])}
     if rng.random() < 0.3:
         settings |= {"prune_age": 60, "prune_mass": 3.0}
@@ -135,6 +140,39 @@ def test_strides_of_any_stream_are_the_same_as_row_by_row(seed, eager):
     assert_sound(ours)
     assert ours.n_components == theirs.n_components
     assert_alike(ours, theirs, rtol=1e-8)
+
+
+def test_a_row_at_a_mean_may_still_be_shared(strides):
+    apart = np.tile([[-1.0], [1.0]], (500, 1))
+    rows = np.vstack([apart, np.full((400, 1), 4.5), np.tile([[0.0], [4.5]], (600, 1))])
+    settings = {"scale": 1.0, "delta": 1.0, "beta": 1e-3}
+    ours = Mixture(1, **settings).learn(rows)
+    assert ours.n_components == 2
+    assert_alike(ours, learnt_singly(rows, **settings))
+
+
+@pytest.mark.parametrize(
+    ("scale", "weight"), [(1.0, 1e-170), (1e-138, 1e-40), (1e138, 1e40), (1e120, 1e70)]
+)
+def test_weights_and_scales_may_be_extreme_together(scale, weight, strides):
+    rows = scale * np.random.default_rng(0).normal(size=(1500, 2))
+    weights = np.full(1500, weight)
+    ours = Mixture(2, scale=scale, beta=0.0).learn(rows, weights)
+    assert sum(strides) > 1000
+    assert_alike(ours, learnt_singly(rows, weights, scale=scale, beta=0.0))
+
+
+def test_no_variance_passes_its_floor_in_a_stride(eager):
+    rng = np.random.default_rng(0)
+    n_features, least = 100, np.sqrt(1.6e3 * UNEXPLAINED)
+    rows = rng.normal(size=(900, n_features))
+    rows[650:] = 0.0
+    rows[650:, 0] = np.sqrt(30.0 * n_features) * rng.choice([-1.0, 1.0], 250)
+    rows[:, -1] = rows[:, 0] + least * rng.normal(size=900)
+    settings = {"scale": 1e-7, "delta": 1.0, "beta": 0.0}
+    ours = Mixture(n_features, **settings).learn(rows)
+    theirs = learnt_singly(rows, **settings)
+    assert_allclose(ours.log_determinants, theirs.log_determinants, rtol=1e-6)
 
 
 def test_a_row_in_doubt_ends_a_stride(strides):

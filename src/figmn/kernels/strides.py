@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _STRIP = 64  # rows whose components are guessed together
 _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
+_FARTHEST = 64.0  # squared distance of rows, relative to what is usual
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
 # Bounds on what rows can change in a component: mass and variances relative to
@@ -56,21 +57,21 @@ class Rows(NamedTuple):
 
     numbers: IntArray
     """Shape (M,): where they stand in the stream."""
-    weights: Array
-    """Shape (M,)."""
+    shares: Array
+    """Shape (M,): weights, by the component's mass: no scale of them is out of range."""
     distances: Array
     """Shape (M,): squared distances from the component; infinite where in doubt."""
     deviations: Array
     """Shape (D, M): the rows minus the component's mean."""
     residuals: Array
-    """Shape (D, M): the same, whitened, times the roots of the weights."""
+    """Shape (D, M): the same, whitened, times the roots of the shares."""
 
 
 class Memory(NamedTuple):
     """The same of all components, one after the other, each matrix in one piece."""
 
     numbers: IntArray
-    weights: Array
+    shares: Array
     distances: Array
     deviations: Array
     residuals: Array
@@ -118,14 +119,14 @@ def stride(
     scratch = np.empty((n_features + 3, max(_STRIP, n_features)))
     guesses = np.empty(n_rows, np.int64)
     _guess(points, start, n_components, state.means, state.marginals, guesses, scratch)
-    _group(guesses, start, weights, first, counts, memory)
+    _group(guesses, start, weights, masses, first, counts, memory)
     for k in range(n_components):
         rows = _rows_of(k, first, n_features, memory)
-        count = _acceptable(k, rows, masses, state.variances, state.marginals)
+        count = _acceptable(k, rows, state.variances, state.marginals)
         _whiten(k, count, rows, points, state.means, state.whiteners, state.variances)
-        counts[k] = _near(count, min(threshold, 64.0 * (n_features + 8.0)), rows)
+        counts[k] = _near(count, min(threshold, _FARTHEST * (n_features + 8.0)), rows)
         _scatter(counts[k], rows.residuals, scatters[k])
-        _bound(k, counts[k], rows, masses[k], threshold, scatters, bounds)
+        _bound(k, counts[k], rows, threshold, scatters, bounds)
     heaviest = weights[start]
     for t in range(start, stop):
         heaviest = max(heaviest, weights[t])
@@ -147,7 +148,7 @@ def stride(
         if count > 0:
             if count < counts[k]:
                 _scatter(count, rows.residuals, scatters[k])
-            _learn_together(k, count, rows, scatters[k], state, scratch)
+            _learn_together(k, count, rows, weights, scatters[k], state, scratch)
         state.ages[k] += done - start
     state.size[1] += done - start
     return done
@@ -197,6 +198,7 @@ def _group(
     guesses: IntArray,
     start: int,
     weights: Array,
+    masses: Array,
     first: IntArray,
     filled: IntArray,
     memory: Memory,
@@ -209,13 +211,13 @@ def _group(
         first[guesses[c] + 1] += 1
     for k in range(len(filled)):
         first[k + 1] += first[k]
-    numbers, placed = memory.numbers, memory.weights
+    numbers, shares, distances = memory.numbers, memory.shares, memory.distances
     for c in range(len(guesses)):
         k = guesses[c]
         place = first[k] + filled[k]
         filled[k] += 1
-        numbers[place], placed[place] = start + c, weights[start + c]
-        memory.distances[place] = np.inf
+        numbers[place], shares[place] = start + c, weights[start + c] / masses[k]
+        distances[place] = np.inf
 
 
 @internal
@@ -225,7 +227,7 @@ def _rows_of(k: int, first: IntArray, n_features: int, memory: Memory) -> Rows:
     shape = (n_features, end - begin)
     return Rows(
         memory.numbers[begin:end],
-        memory.weights[begin:end],
+        memory.shares[begin:end],
         memory.distances[begin:end],
         memory.deviations[begin * n_features : end * n_features].reshape(shape),
         memory.residuals[begin * n_features : end * n_features].reshape(shape),
@@ -233,17 +235,22 @@ def _rows_of(k: int, first: IntArray, n_features: int, memory: Memory) -> Rows:
 
 
 @internal
-def _acceptable(k: int, rows: Rows, masses: Array, variances: Array, marginals: Array) -> int:
+def _acceptable(k: int, rows: Rows, variances: Array, marginals: Array) -> int:
     """How many of its rows a component can learn together."""
-    ordinary = True  # far from all floors and limits
-    for i in range(variances.shape[1]):
-        ordinary &= variances[k, i] > 1e3 * UNEXPLAINED * marginals[k, i]
+    n_features = variances.shape[1]
+    # Far from the range of numbers, and from the floors even if the rows should
+    # make a variance grow by as much as they can.
+    ordinary = True
+    for i in range(n_features):
+        ordinary &= (
+            variances[k, i] > _FARTHEST * (n_features + 8.0) * UNEXPLAINED * marginals[k, i]
+        )
         ordinary &= variances[k, i] > _ORDINARY and marginals[k, i] < 1.0 / _ORDINARY
-    count, total, weights = 0, 0.0, rows.weights
-    while ordinary and count < len(weights):
-        total += weights[count]
+    count, total, shares = 0, 0.0, rows.shares
+    while ordinary and count < len(shares):
+        total += shares[count]
         # Nor may a row be too light to change anything.
-        ordinary = weights[count] > 1e-12 * masses[k] and total <= _MOST_WEIGHT * masses[k]
+        ordinary = shares[count] > 1e-12 and total <= _MOST_WEIGHT
         count += ordinary
     return count
 
@@ -263,7 +270,7 @@ def _whiten(
     Rows lie side by side here as well.
     """
     n_features = points.shape[1]
-    numbers, weights, distances = rows.numbers, rows.weights, rows.distances
+    numbers, shares, distances = rows.numbers, rows.shares, rows.distances
     deviations, residuals = rows.deviations, rows.residuals
     for c in range(count):
         distances[c] = 0.0
@@ -290,10 +297,9 @@ def _whiten(
         for c in range(count):
             distances[c] += residuals[r, c] * residuals[r, c]
     for c in range(count):
-        root = math.sqrt(weights[c])
-        if root != 1.0:
-            for r in range(n_features):
-                residuals[r, c] *= root
+        root = math.sqrt(shares[c])
+        for r in range(n_features):
+            residuals[r, c] *= root
 
 
 @internal
@@ -331,19 +337,13 @@ def _scatter(count: int, residuals: Array, out: Array) -> None:
 
 @internal
 def _bound(
-    k: int,
-    count: int,
-    rows: Rows,
-    mass: float,
-    threshold: float,
-    scatters: Array,
-    bounds: Array,
+    k: int, count: int, rows: Rows, threshold: float, scatters: Array, bounds: Array
 ) -> None:
     """Bound what a component's first rows can change in it."""
     n_features = scatters.shape[1]
     weight, mean, squares = 0.0, 0.0, 0.0
     for c in range(count):
-        weight += rows.weights[c]
+        weight += rows.shares[c]
     for r in range(n_features):
         mean += scatters[k, r, r] / n_features
     for r in range(n_features):
@@ -352,11 +352,11 @@ def _bound(
         squares += (scatters[k, r, r] - mean) * (scatters[k, r, r] - mean)
     # No eigenvalue is further from their mean than all of them together.
     largest = mean + math.sqrt(squares)
-    bounds[k, _GROWTH] = 1.0 + weight / mass
-    bounds[k, _SPREAD] = 1.0 + largest / mass
-    bounds[k, _SHIFT] = math.sqrt(weight * largest) / mass
-    bounds[k, _RISE] = (1.0 + 0.5 * n_features) * math.log1p(weight / mass)
-    bounds[k, _FALL] = 0.5 * n_features * math.log1p(mean / mass)
+    bounds[k, _GROWTH] = 1.0 + weight
+    bounds[k, _SPREAD] = 1.0 + largest
+    bounds[k, _SHIFT] = math.sqrt(weight * largest)
+    bounds[k, _RISE] = (1.0 + 0.5 * n_features) * math.log1p(weight)
+    bounds[k, _FALL] = 0.5 * n_features * math.log1p(mean)
     root = math.sqrt(threshold / bounds[k, _GROWTH]) - bounds[k, _SHIFT]
     bounds[k, _LIMIT] = SURELY * root * root if root > 0.0 else 0.0
 
@@ -412,7 +412,7 @@ def _reach(
     bounds: Array,
     scratch: Array,
 ) -> float:
-    r"""Squared distance from ``j`` within which ``k`` has no say.
+    r"""Squared distance from ``j`` within which ``k`` has no say, or -1.
 
     With :math:`u = S_k^{-1} (m_j - m_k)` and :math:`\Delta^2 = u^\top (m_j - m_k)`,
     a point at a distance of ``y`` from ``j`` is at least
@@ -435,8 +435,9 @@ def _reach(
         width += variances[j, r] * value * value
         for i in range(r):
             scratch[1, i] -= whiteners[j, r, i] * value
-    # The least y where (clear - slope y)^2 = needed + y^2, y being the largest distance.
-    reach = 0.0
+    # The least y where (clear - slope y)^2 = needed + y^2, y being the largest distance;
+    # nothing is within reach at first, not even a distance of zero.
+    reach = -1.0
     if 0.0 < between < 1.0 / _ORDINARY and width < 1.0 / _ORDINARY:
         narrow, wide = 1.0 / math.sqrt(bounds[k, _SPREAD]), math.sqrt(bounds[j, _GROWTH])
         slope = narrow * math.sqrt(width / between)
@@ -445,31 +446,35 @@ def _reach(
         if clear > 0.0 and clear * clear > needed:
             root = math.sqrt(clear * clear + (slope * slope - 1.0) * needed)
             y = (clear * clear - needed) / (clear * slope + root) / wide - bounds[j, _SHIFT]
-            reach = SURELY * y * y if y > 0.0 else 0.0
+            reach = SURELY * y * y if y > 0.0 else -1.0
     return reach
 
 
 @internal
 def _learn_together(
-    k: int, count: int, rows: Rows, scatter: Array, state: State, scratch: Array
+    k: int,
+    count: int,
+    rows: Rows,
+    weights: Array,
+    scatter: Array,
+    state: State,
+    scratch: Array,
 ) -> None:
     """Let a component learn the first of its rows."""
     n_features = scatter.shape[0]
     means, marginals, masses = state.means, state.marginals, state.masses
-    variances, log_dets, weights = state.variances, state.log_dets, rows.weights
-    weight = 0.0
+    variances, log_dets, shares = state.variances, state.log_dets, rows.shares
+    before = masses[k]
     for c in range(count):
-        weight += weights[c]
-    after = masses[k] + weight
-    kept = masses[k] / after
-    masses[k] = after
+        masses[k] += weights[rows.numbers[c]]
+    after, kept = masses[k] / before, before / masses[k]
     deviations, residuals = rows.deviations, rows.residuals
     for i in range(n_features):
         total, square, white = 0.0, 0.0, 0.0
         for c in range(count):
-            total += weights[c] * deviations[i, c]
-            square += weights[c] * deviations[i, c] * deviations[i, c]
-            white += math.sqrt(weights[c]) * residuals[i, c]
+            total += shares[c] * deviations[i, c]
+            square += shares[c] * deviations[i, c] * deviations[i, c]
+            white += math.sqrt(shares[c]) * residuals[i, c]
         shift, least = total / after, kept * marginals[k, i]
         means[k, i] += shift
         marginals[k, i] = max(least + (square / after - shift * shift), least)
