@@ -17,7 +17,7 @@ from helpers import assert_sound, clusters, direct_log_density
 @pytest.fixture
 def eager(monkeypatch):
     """Strides of any length, at every opportunity; the rows learnt by them are counted."""
-    for name in ("_LEAST_ROWS", "_SHORTEST", "_LONGEST_REST"):
+    for name in ("_LEAST_ROWS", "_SHORTEST", "_SHORTEST_REST", "_LONGEST_REST"):
         monkeypatch.setattr(pace, name, 16)
     return counted(monkeypatch)
 

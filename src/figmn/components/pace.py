@@ -11,7 +11,7 @@ from figmn.kernels.strides import stride
 
 _LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
 _SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
-_LONGEST_REST = 2048  # rows learnt one by one, where strides do not pay
+_SHORTEST_REST, _LONGEST_REST = 64, 2048  # rows learnt one by one, where strides do not pay
 _MATURE = 100  # rows of a component that are likely to allow for strides
 
 
@@ -38,7 +38,7 @@ class Pace:
             and settings.retention == 1.0
             and settings.faded == 0.0
         )
-        self._length = self._rest = 2 * _SHORTEST
+        self._length, self._rest = 2 * _SHORTEST, _SHORTEST_REST
         self._singly: int | None = None  # up to which row they are learnt one by one
 
     def learn(self, state: State) -> bool:
@@ -49,7 +49,7 @@ class Pace:
             return self.done == count
         if self._singly is None:
             is_mature = state.size[1] >= _MATURE * max(int(state.size[0]), 1)
-            self._singly = 0 if is_mature else self._rest
+            self._singly = 0 if is_mature else 2 * _SHORTEST
         while self.done < count:
             stop = min(max(self._singly, self.done), count)
             self.done = learn(self.rows, self.weights, self.done, stop, state, self.settings)
@@ -73,10 +73,9 @@ class Pace:
                 learnt = slice(start, self.done)
                 absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
             if self.done - start < length:
-                return self.done + self._slow_down(self.done - start, length)
-            self._rest = 2 * _SHORTEST
-            self._length = 2 * length
-        return self.done + self._rest
+                return self.done + self._slow_down(self.done - start, length, shortest)
+            self._length, self._rest = 3 * length // 2, _SHORTEST_REST
+        return self.done + 2 * _SHORTEST
 
     def _possible(self, state: State) -> int:
         """Length of the next stride: no component may become spurious within it."""
@@ -88,13 +87,12 @@ class Pace:
                 length = min(length, self.settings.prune_age - int(ages.max()))
         return length
 
-    def _slow_down(self, ran: int, length: int) -> int:
+    def _slow_down(self, ran: int, length: int, shortest: int) -> int:
         """How many rows to go on one by one after a stride that ended early."""
-        if 3 * ran >= length:
-            self._rest = 2 * _SHORTEST
-            self._length = ran
+        self._length = (length + ran) // 3
+        if 3 * ran >= shortest:  # it has paid nevertheless
+            self._rest = _SHORTEST_REST
             return 1
         rest = self._rest
         self._rest = min(2 * rest, _LONGEST_REST)
-        self._length = length // 2
         return rest

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _STRIP = 64  # rows whose components are guessed together
 _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
 _FARTHEST = 64.0  # squared distance of rows, relative to what is usual
+_LOG_LEAST = 28.0  # exp(-28) of a row may be missing from its component
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
 # Bounds on what rows can change in a component: mass and variances relative to
@@ -376,8 +377,9 @@ def _doubt_shared(
     """Doubt the rows of component ``j`` that component ``k`` may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances
     masses, log_dets = state.masses, state.log_dets
-    # What is lost when added to the mass of k, whatever the row's weight.
-    lost = LOG_LOST + max(math.log(heaviest / masses[k]), 0.0)
+    # What is lost when added to the mass of k, whatever the row's weight; what is
+    # left for j is then the whole row, but for _LOG_LEAST.
+    lost = max(LOG_LOST + math.log(heaviest / masses[k]), _LOG_LEAST)
     most = math.log(masses[k]) - 0.5 * log_dets[k] + bounds[k, _RISE]
     least = math.log(masses[j]) - 0.5 * log_dets[j] - bounds[j, _FALL]
     needed = max(2.0 * (most - least + lost), 0.0)
