@@ -175,18 +175,21 @@ def test_no_variance_passes_its_floor_in_a_stride(eager):
     assert_allclose(ours.log_determinants, theirs.log_determinants, rtol=1e-6)
 
 
-def test_a_row_in_doubt_ends_a_stride(strides):
-    rows = clusters(3000, 3, n_clusters=2, spread=80.0)
-    between = rows.copy()
-    between[2000] = rows[:1000].mean(axis=0)
+@pytest.mark.parametrize("kind", ["novel", "incomplete", "of no weight"])
+def test_a_row_in_doubt_is_learnt_by_itself(kind, strides):
+    rows, weights = clusters(3000, 3, n_clusters=2, spread=80.0), np.ones(3000)
+    if kind == "novel":
+        rows[2000] = rows[:1000].mean(axis=0)
+    elif kind == "incomplete":
+        rows[2000, 1] = np.nan
+    else:
+        weights[2000] = 0.0
     settings = {"scale": 3.0, "beta": 1e-9}
-    for stream in (rows, between):
-        strides.clear()
-        ours = Mixture(3, **settings).learn(stream)
-        assert_alike(ours, learnt_singly(stream, **settings))
-        ends = np.cumsum(strides)
-        assert len(ends) > 2
-    assert Mixture(3, **settings).learn(between).n_components == 3
+    ours = Mixture(3, **settings).learn(rows, weights)
+    assert sum(strides) > 1500
+    assert ours.n_components == (3 if kind == "novel" else 2)
+    assert_allclose(ours.masses.sum(), weights.sum())
+    assert_alike(ours, learnt_singly(rows, weights, **settings))
 
 
 def test_clusters_that_overlap_are_learnt_row_by_row(strides):

@@ -128,7 +128,7 @@ def merge(state: State, i: int, j: int) -> None:
 
 
 def _remove(state: State, k: int) -> None:
-    """Close the gap that component ``k`` leaves; the others keep their order."""
+    """Close the gap that component ``k`` leaves, as pruning does within compiled code."""
     count = int(state.size[0])
     for name in COMPONENT_FIELDS:
         values = getattr(state, name)
