@@ -29,7 +29,6 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import (
-    LOG_LOST,
     SURELY,
     UNEXPLAINED,
     compensated,
@@ -44,13 +43,14 @@ if TYPE_CHECKING:
 _STRIP = 64  # rows whose components are guessed together
 _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
 _FARTHEST = 64.0  # squared distance of rows, relative to what is usual
-_LOG_LEAST = 28.0  # exp(-28) of a row may be missing from its component
+_LOG_LEAST = 28.0  # exp(-28) of a row, or of a component's mass, may be missing
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
 # Bounds on what rows can change in a component: mass and variances relative to
 # what they were, the mean in standard deviations, the log prior either way, and
-# the squared distance within which a row is sure not to be novel.
-_GROWTH, _SPREAD, _SHIFT, _RISE, _FALL, _LIMIT = range(6)
+# the squared distance within which a row is sure not to be novel. With them the
+# squared distance of the farthest row.
+_GROWTH, _SPREAD, _SHIFT, _RISE, _FALL, _LIMIT, _RADIUS = range(7)
 
 
 class Rows(NamedTuple):
@@ -116,10 +116,10 @@ def stride(
     first = np.zeros(n_components + 1, np.int64)
     counts = np.zeros(n_components, np.int64)
     scatters = np.empty((n_components, n_features, n_features))
-    bounds = np.empty((n_components, 6))
-    scratch = np.empty((n_features + 3, max(_STRIP, n_features)))
+    bounds = np.empty((n_components, 7))
+    scratch = np.empty((2, n_features))
     guesses = np.empty(n_rows, np.int64)
-    _guess(points, start, n_components, state.means, state.marginals, guesses, scratch)
+    _guess(points, start, n_components, state.means, state.marginals, guesses)
     _group(guesses, start, weights, masses, first, counts, memory)
     for k in range(n_components):
         rows = _rows_of(k, first, n_features, memory)
@@ -163,30 +163,40 @@ def _guess(
     means: Array,
     marginals: Array,
     guesses: IntArray,
-    strip: Array,
 ) -> None:
     """Guess the components of rows, as if variables were independent.
 
-    Rows lie side by side, so that several are compared at once.
+    Rows lie side by side, so that several are compared at once, in four variables
+    at a time; there are zeros where a variable has no three others.
     """
     n_features, n_rows = points.shape[1], len(guesses)
-    total, least, best = n_features, n_features + 1, n_features + 2
+    total = 4 * ((n_features + 3) // 4)
+    least, best = total + 1, total + 2
+    strip = np.zeros((total + 3, _STRIP))
+    centers = np.zeros((n_components, total))
+    narrowness = np.zeros((n_components, total))
+    for k in range(n_components):
+        for i in range(n_features):
+            centers[k, i], narrowness[k, i] = means[k, i], 1.0 / marginals[k, i]
     for begin in range(0, n_rows, _STRIP):
         width = min(_STRIP, n_rows - begin)
         for c in range(width):
             for i in range(n_features):
                 strip[i, c] = points[start + begin + c, i]
-            strip[least, c] = np.inf
-            strip[best, c] = 0.0
+            strip[least, c], strip[best, c] = np.inf, 0.0
         for k in range(n_components if n_components > 1 else 0):
-            for c in range(width):
+            for c in range(_STRIP):
                 strip[total, c] = 0.0
-            for i in range(n_features):
-                mean, narrow = means[k, i], 1.0 / marginals[k, i]
-                for c in range(width):
-                    deviation = strip[i, c] - mean
-                    strip[total, c] += narrow * deviation * deviation
-            for c in range(width):
+            for i in range(0, total, 4):
+                v, w = centers[k, i], centers[k, i + 1]
+                x, y = centers[k, i + 2], centers[k, i + 3]
+                e, f = narrowness[k, i], narrowness[k, i + 1]
+                g, h = narrowness[k, i + 2], narrowness[k, i + 3]
+                for c in range(_STRIP):
+                    strip[total, c] += (
+                        e * (strip[i, c] - v) ** 2 + f * (strip[i + 1, c] - w) ** 2
+                    ) + (g * (strip[i + 2, c] - x) ** 2 + h * (strip[i + 3, c] - y) ** 2)
+            for c in range(_STRIP):
                 closer = strip[total, c] < strip[least, c]
                 strip[least, c] = strip[total, c] if closer else strip[least, c]
                 strip[best, c] = k if closer else strip[best, c]
@@ -342,9 +352,10 @@ def _bound(
 ) -> None:
     """Bound what a component's first rows can change in it."""
     n_features = scatters.shape[1]
-    weight, mean, squares = 0.0, 0.0, 0.0
+    weight, farthest, mean, squares = 0.0, 0.0, 0.0, 0.0
     for c in range(count):
         weight += rows.shares[c]
+        farthest = max(farthest, rows.distances[c])
     for r in range(n_features):
         mean += scatters[k, r, r] / n_features
     for r in range(n_features):
@@ -360,6 +371,7 @@ def _bound(
     bounds[k, _FALL] = 0.5 * n_features * math.log1p(mean)
     root = math.sqrt(threshold / bounds[k, _GROWTH]) - bounds[k, _SHIFT]
     bounds[k, _LIMIT] = SURELY * root * root if root > 0.0 else 0.0
+    bounds[k, _RADIUS] = farthest
 
 
 @internal
@@ -377,13 +389,14 @@ def _doubt_shared(
     """Doubt the rows of component ``j`` that component ``k`` may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances
     masses, log_dets = state.masses, state.log_dets
-    # What is lost when added to the mass of k, whatever the row's weight; what is
-    # left for j is then the whole row, but for _LOG_LEAST.
-    lost = max(LOG_LOST + math.log(heaviest / masses[k]), _LOG_LEAST)
+    # Less than exp(-_LOG_LEAST) is then missing from the row in j, and of k's mass.
+    lost = _LOG_LEAST + max(math.log(heaviest / masses[k]), 0.0)
     most = math.log(masses[k]) - 0.5 * log_dets[k] + bounds[k, _RISE]
     least = math.log(masses[j]) - 0.5 * log_dets[j] - bounds[j, _FALL]
     needed = max(2.0 * (most - least + lost), 0.0)
     reach = _reach(j, k, needed, means, whiteners, variances, bounds, scratch)
+    if bounds[j, _RADIUS] <= reach:
+        return
     wide, shift, distances = math.sqrt(bounds[j, _GROWTH]), bounds[j, _SHIFT], rows.distances
     for c in range(count):
         if reach < distances[c] < np.inf:
