@@ -1,4 +1,4 @@
-r"""Compiled free functions on contiguous arrays: no classes, no validation.
+r"""Free functions on contiguous arrays, nearly all compiled: no classes, no validation.
 
 ====================  =======================================================
 ``compiler``          the one place for Numba's flags, and numeric limits

@@ -11,6 +11,9 @@ With a lower triangular root ``B`` of a base precision, the component's are
 ``Y`` holds, whitened by the base, the rows that were added to the covariance
 since the base was made, and ``s`` is what is left of it. A young component's
 base is diagonal, so that it takes no D x D matrix at all.
+
+What only calls other kernels is not compiled itself: on matrices of this size a
+call costs nothing, and compiling takes long.
 """
 
 from __future__ import annotations
@@ -174,7 +177,6 @@ def extend(
             distances[which[m]] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
 
 
-@compiled
 def inner_products(whitened: Array, along: Array, out: Array) -> None:
     """Write the points' inner products under ``I - F' F`` to ``out``, of shape (N, N)."""
     add_product(1.0, whitened, whitened.T, 0.0, out)
@@ -243,7 +245,6 @@ def advance(
     add_product(1.0, steps, whitened, 0.0, joining)
 
 
-@compiled
 def corner_of(steps: Array, products: Array, out: Array) -> None:
     """Write the Cholesky factor of ``I + H G H'`` to ``out``, of shape (C, C).
 
@@ -253,12 +254,10 @@ def corner_of(steps: Array, products: Array, out: Array) -> None:
     combined = np.empty((n_steps, n_points))
     add_product(1.0, steps, products, 0.0, combined)
     add_product(1.0, combined, steps.T, 0.0, out)
-    for c in range(n_steps):
-        out[c, c] += 1.0
+    out[np.diag_indices(n_steps)] += 1.0
     cholesky(out, 1.0)
 
 
-@compiled
 def project(
     steps: Array,
     products: Array,
@@ -290,7 +289,6 @@ def project(
     solve_lower(corner, joining)
 
 
-@compiled
 def restore(factor: Array, rows: Array, out: Array) -> None:
     """Write ``Y = L F`` to ``out``, of shape (R, D)."""
     if rows.shape[0] > 0:

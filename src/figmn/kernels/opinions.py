@@ -36,18 +36,25 @@ def opinions(given: Array, counts: Array, followers: Array, powers: Array) -> Ar
     array of shape (2 + P, N, C)
     """
     n_rows, n_classes = given.shape
-    following = followers + _UNSEEN / n_classes
-    following /= following.sum()
     every = np.empty((2 + len(powers), n_rows, n_classes))
-    every[0] = given
-    every[1] = following
-    likelihoods = np.empty((n_rows, n_classes))
+    log_joint = np.empty((n_rows, n_classes))
+    total = _UNSEEN
     for c in range(n_classes):
-        log_count = math.log(max(counts[c], _TINY))
+        total += followers[c]
+    for c in range(n_classes):
+        following = (followers[c] + _UNSEEN / n_classes) / total
         for n in range(n_rows):
-            likelihoods[n, c] = math.log(max(given[n, c], _TINY)) - log_count
+            every[0, n, c], every[1, n, c] = given[n, c], following
     for a in range(len(powers)):
-        every[2 + a] = shares_of_few(powers[a] * likelihoods + np.log(following))
+        for c in range(n_classes):
+            log_count = math.log(max(counts[c], _TINY))
+            for n in range(n_rows):
+                log_likelihood = math.log(max(given[n, c], _TINY)) - log_count
+                log_joint[n, c] = powers[a] * log_likelihood + math.log(every[1, n, c])
+        shares = shares_of_few(log_joint)
+        for n in range(n_rows):
+            for c in range(n_classes):
+                every[2 + a, n, c] = shares[n, c]
     return every
 
 
@@ -67,9 +74,16 @@ def blended(opinions: Array, losses: Array) -> Array:
     -------
     array of shape (N, C)
     """
-    trust = np.exp(losses.min() - losses)
-    trust /= trust.sum()
-    blend = np.zeros(opinions.shape[1:])
-    for v in range(len(trust)):
-        blend += trust[v] * opinions[v]
+    n_opinions, n_rows, n_classes = opinions.shape
+    least, total = losses[0], 0.0
+    for v in range(n_opinions):
+        least = min(least, losses[v])
+    for v in range(n_opinions):
+        total += math.exp(least - losses[v])
+    blend = np.zeros((n_rows, n_classes))
+    for v in range(n_opinions):
+        trust = math.exp(least - losses[v]) / total
+        for n in range(n_rows):
+            for c in range(n_classes):
+                blend[n, c] += trust * opinions[v, n, c]
     return blend

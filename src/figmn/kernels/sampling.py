@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import compiled
+from figmn.kernels.compiler import compiled, internal
 
 
 @compiled
@@ -45,7 +45,7 @@ def keep_highest(
     passed : float
         The highest rank left out so far.
     """
-    lowest = np.argmin(ranks)
+    lowest = _lowest(ranks)
     for i in range(rows.shape[0]):
         if not weights[i] > 0.0 or _is_unknown(rows, i):
             continue
@@ -58,11 +58,20 @@ def keep_highest(
             kept[lowest, d] = rows[i, d]
         kept_weights[lowest] = weights[i]
         ranks[lowest] = rank
-        lowest = np.argmin(ranks)
+        lowest = _lowest(ranks)
     return passed
 
 
-@compiled
+@internal
+def _lowest(ranks: Array) -> int:
+    lowest = 0
+    for m in range(len(ranks)):
+        if ranks[m] < ranks[lowest]:
+            lowest = m
+    return lowest
+
+
+@internal
 def _is_unknown(rows: Array, i: int) -> bool:
     for d in range(rows.shape[1]):  # noqa: SIM110, since kernels have no generators
         if not math.isnan(rows[i, d]):

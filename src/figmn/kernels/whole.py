@@ -71,7 +71,6 @@ def measure(
     return n_points
 
 
-@compiled
 def combine(steps: Array, products: Array) -> None:
     """Replace ``H``, of shape (C, N), by ``L^{-1} H``."""
     corner = np.empty((len(steps), len(steps)))
