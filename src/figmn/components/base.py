@@ -9,7 +9,9 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import factors
-from figmn.components.density import log_sum
+from figmn.components.density import log_sum, normalised
+from figmn.components.scale import suggested_scale
+from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE
 from figmn.kernels.learning import Settings
 
 
@@ -86,6 +88,41 @@ class Components(ABC):
     @abstractmethod
     def learn(self, rows: Array, weights: Array, settings: Settings) -> None:
         """Learn rows of shape (N, D) in order."""
+
+    @abstractmethod
+    def append(self, mean: Array, spread: Array, mass: float) -> None:
+        """Add a component without correlations, of these means and standard deviations."""
+
+    @abstractmethod
+    def remove(self, k: int) -> None:
+        """Take a component out; the others keep their order."""
+
+    def create(self, row: Array, weight: float, settings: Settings) -> None:
+        """Start a component at a novel row, of shape (D,).
+
+        Its missing entries are what the others expect, or else column means. A row of
+        weight ``w > 1`` counts as that row seen ``w`` times, which leaves the initial
+        covariance a share of ``1 / w``.
+        """
+        unknown = np.isnan(row)
+        if unknown.any():
+            if self.n_components == 0:
+                row = np.where(unknown, self.moments[1], row)
+            else:
+                rows = row[np.newaxis]
+                row = self.filled(rows, normalised(self.evaluated(rows)[1]))[0]
+        scale = suggested_scale(self.moments) if settings.adaptive else settings.scale
+        deviation = np.minimum(settings.delta * scale, LARGEST)
+        variance = np.maximum(deviation**2 / max(weight, 1.0), SMALLEST_VARIANCE)
+        self.append(row, np.sqrt(variance), weight)
+
+    def prune(self, settings: Settings) -> None:
+        """Remove old components of little mass and faded ones, but never the heaviest."""
+        spurious = (self.ages > settings.prune_age) & (self.masses < settings.prune_mass)
+        spurious |= self.masses < settings.faded * self.masses.sum()
+        spurious[np.argmax(self.masses)] = False
+        for k in np.flatnonzero(spurious)[::-1]:
+            self.remove(int(k))
 
     @abstractmethod
     def factor(self, k: int) -> tuple[Array, Array]:

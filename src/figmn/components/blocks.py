@@ -21,8 +21,6 @@ from figmn.kernels.blocks import (
     ASTONISHING,
     LARGEST_STEP,
     LEAST_KEPT,
-    NOVEL,
-    SPURIOUS,
     STALE,
     UNPREPARED,
     WORN,
@@ -32,7 +30,7 @@ from figmn.kernels.blocks import (
 )
 from figmn.kernels.compiler import LOG_NOTHING, LOG_ZERO
 from figmn.kernels.evaluation import likely
-from figmn.kernels.learning import Settings, fade
+from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, fade
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
 from figmn.kernels.moments import absorb_all
@@ -334,15 +332,11 @@ def _learn_row(
         fade(components.masses, components.n_components, weight[0], settings)
     n_known = int(np.sum(~np.isnan(row)))
     may_grow = components.n_components < settings.max_components
-    if components.n_components == 0:
-        expected = np.where(np.isnan(row[0]), components.moments[1], row[0])
-        components.create(expected, weight[0], settings)
-        return
     distances, log_joint = components.evaluated(row)
-    posteriors = normalised(log_joint)
-    if may_grow and not distances.min() < settings.thresholds[n_known]:
-        components.create(components.filled(row, posteriors)[0], weight[0], settings)
+    if may_grow and not distances.min(initial=np.inf) < settings.thresholds[n_known]:
+        components.create(row[0], weight[0], settings)
         return
+    posteriors = normalised(log_joint)
     masses = components.masses
     gaining = np.flatnonzero(masses + weight * posteriors[0] != masses)
     others = np.setdiff1d(np.arange(components.n_components), gaining)

@@ -15,13 +15,11 @@ from figmn.components.base import Components, Split
 from figmn.components.density import NONE
 from figmn.components.layout import SCALARS, VECTORS, check
 from figmn.components.pending import Pending
-from figmn.components.scale import suggested_scale
 from figmn.components.whole import Whole
 from figmn.kernels import evaluation
 from figmn.kernels.blas import product, solve_lower
 from figmn.kernels.blocks import LEAST_KEPT, Standing
 from figmn.kernels.compiler import (
-    LARGEST,
     LARGEST_DISTANCE,
     LOG_NOTHING,
     SMALLEST_VARIANCE,
@@ -118,7 +116,6 @@ class LazyComponents(Components):
         return Standing(*parts)
 
     def append(self, mean: Array, spread: Array, mass: float) -> None:
-        """Add a component with a diagonal covariance."""
         k = self.n_components
         if k == len(self._stored["masses"]):
             larger = _room(self.n_features, k + max(8, k // 4))
@@ -132,7 +129,6 @@ class LazyComponents(Components):
         self.masses[k], self.ages[k] = mass, 1
 
     def remove(self, k: int) -> None:
-        """Take a component out; the others keep their order."""
         for values in self._stored.values():
             values[k : self.n_components - 1] = values[k + 1 : self.n_components]
         del self.roots[k], self.pending[k]
@@ -174,21 +170,6 @@ class LazyComponents(Components):
                 self.fold(0, self.pending[0].restored())
             self._whole = Whole(self.roots[0], self.marginals[0])
             self._roots[0] = _NO_ROOT
-
-    def create(self, mean: Array, weight: float, settings: Settings) -> None:
-        """Start a component at a novel row."""
-        scale = suggested_scale(self.moments) if settings.adaptive else settings.scale
-        deviation = np.minimum(settings.delta * scale, LARGEST)
-        variance = np.maximum(deviation**2 / max(weight, 1.0), SMALLEST_VARIANCE)
-        self.append(mean, np.sqrt(variance), weight)
-
-    def prune(self, settings: Settings) -> None:
-        """Remove old components of little mass and faded ones, but never the heaviest."""
-        spurious = (self.ages > settings.prune_age) & (self.masses < settings.prune_mass)
-        spurious |= self.masses < settings.faded * self.masses.sum()
-        spurious[np.argmax(self.masses)] = False
-        for k in np.flatnonzero(spurious)[::-1]:
-            self.remove(int(k))
 
     def fold(self, k: int, joining: Array) -> None:
         """Make the base of a component a dense one that has taken in whitened rows."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.learning import Settings, State, learn
+from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, learn
 from figmn.kernels.moments import absorb_all
 from figmn.kernels.strides import stride
+
+if TYPE_CHECKING:
+    from figmn.components.plain import PlainComponents
 
 _LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
 _SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
@@ -16,7 +21,7 @@ _MATURE = 100  # rows of a component that are likely to allow for strides
 
 
 class Pace:
-    """The way through a chunk of rows.
+    """The way of components through a chunk of rows.
 
     Strides become longer while they last, and shorter where rows are in doubt.
     Where most of them are, rows are learnt one by one for ever longer times.
@@ -24,49 +29,61 @@ class Pace:
 
     Parameters
     ----------
+    components : PlainComponents
     rows : array of shape (N, D)
     weights : array of shape (N,)
     settings : Settings
     """
 
-    def __init__(self, rows: Array, weights: Array, settings: Settings) -> None:
+    def __init__(
+        self, components: PlainComponents, rows: Array, weights: Array, settings: Settings
+    ) -> None:
+        self.components = components
         self.rows, self.weights, self.settings = rows, weights, settings
         self.done = 0
-        self.makes_strides = (
-            len(rows) >= _LEAST_ROWS
+        self._length, self._rest = 2 * _SHORTEST, _SHORTEST_REST
+
+    def learn(self) -> None:
+        """Learn the rows."""
+        count, state, settings = len(self.rows), self.components.state, self.settings
+        makes_strides = (
+            count >= _LEAST_ROWS
             and not settings.printed_rule
             and settings.retention == 1.0
             and settings.faded == 0.0
         )
-        self._length, self._rest = 2 * _SHORTEST, _SHORTEST_REST
-        self._singly: int | None = None  # up to which row they are learnt one by one
-
-    def learn(self, state: State) -> bool:
-        """Learn the rows; whether all are learnt, or the state must have more room first."""
-        count = len(self.rows)
-        if not self.makes_strides:
-            self.done = learn(self.rows, self.weights, self.done, count, state, self.settings)
-            return self.done == count
-        if self._singly is None:
-            is_mature = state.size[1] >= _MATURE * max(int(state.size[0]), 1)
-            self._singly = 0 if is_mature else 2 * _SHORTEST
+        if not makes_strides:
+            self._learn_singly(count)
+            return
+        is_mature = state.size[1] >= _MATURE * max(int(state.size[0]), 1)
+        singly = 0 if is_mature else 2 * _SHORTEST
         while self.done < count:
-            stop = min(max(self._singly, self.done), count)
-            self.done = learn(self.rows, self.weights, self.done, stop, state, self.settings)
-            if self.done < stop:
-                return False
-            self._singly = self._make_strides(state)
-        return True
+            self._learn_singly(min(max(singly, self.done), count))
+            singly = self._make_strides()
 
-    def _make_strides(self, state: State) -> int:
+    def _learn_singly(self, stop: int) -> None:
+        """Learn one by one the rows before ``stop``."""
+        components, settings = self.components, self.settings
+        while self.done < stop:
+            self.done, reason = learn(
+                self.rows, self.weights, self.done, stop, components.state, settings
+            )
+            if reason == NOVEL:
+                components.create(self.rows[self.done], float(self.weights[self.done]), settings)
+                self.done += 1
+            elif reason == SPURIOUS:
+                components.prune(settings)
+
+    def _make_strides(self) -> int:
         """Learn by strides; the row up to which to go on one by one."""
+        state = self.components.state
         n_components, n_features = int(state.size[0]), self.rows.shape[1]
         may_grow = n_components < self.settings.max_components
         threshold = float(self.settings.thresholds[-1]) if may_grow else np.inf
         # Each stride tells all pairs of components apart, and updates their matrices.
         shortest = max(_SHORTEST, n_components * (2 * n_components + n_features // 2))
         self._length = max(self._length, shortest)
-        while n_components > 0 and (length := self._possible(state)) >= shortest:
+        while n_components > 0 and (length := self._possible()) >= shortest:
             start = self.done
             self.done = stride(self.rows, self.weights, start, start + length, state, threshold)
             if self.settings.adaptive:
@@ -77,12 +94,11 @@ class Pace:
             self._length, self._rest = 3 * length // 2, _SHORTEST_REST
         return self.done + 2 * _SHORTEST
 
-    def _possible(self, state: State) -> int:
+    def _possible(self) -> int:
         """Length of the next stride: no component may become spurious within it."""
         length = min(self._length, len(self.rows) - self.done, _LONGEST)
         if self.settings.prune_mass > 0.0:
-            count = int(state.size[0])
-            ages = state.ages[:count][state.masses[:count] < self.settings.prune_mass]
+            ages = self.components.ages[self.components.masses < self.settings.prune_mass]
             if len(ages):
                 length = min(length, self.settings.prune_age - int(ages.max()))
         return length

@@ -11,6 +11,7 @@ from figmn.components import state as states
 from figmn.components.base import Components, Split
 from figmn.components.density import are_few, evaluated
 from figmn.components.factors import inverses
+from figmn.components.pace import Pace
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.learning import Settings, State
@@ -61,7 +62,22 @@ class PlainComponents(Components):
         return self.state.ages[: self.n_components]
 
     def learn(self, rows: Array, weights: Array, settings: Settings) -> None:
-        self.state = states.learnt(self.state, settings, rows, weights)
+        Pace(self, rows, weights, settings).learn()
+
+    def append(self, mean: Array, spread: Array, mass: float) -> None:
+        new = self.n_components
+        if new == len(self.state.masses):
+            self.state = states.resized(self.state, max(1, 2 * new))
+        state = self.state
+        state.means[new] = mean
+        state.variances[new] = state.marginals[new] = spread**2
+        state.whiteners[new], state.remainders[new] = np.eye(self.n_features), 0.0
+        state.log_dets[new] = 2.0 * np.log(spread).sum()
+        state.masses[new], state.ages[new] = mass, 1
+        state.size[0] = new + 1
+
+    def remove(self, k: int) -> None:
+        states.remove(self.state, k)
 
     def factor(self, k: int) -> tuple[Array, Array]:
         return self.state.whiteners[k], self.state.variances[k]

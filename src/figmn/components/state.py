@@ -8,9 +8,8 @@ import numpy as np
 
 from figmn._typing import Array, Index
 from figmn.components.factors import covariances, reorder
-from figmn.components.pace import Pace
 from figmn.kernels.factor import log_determinant, mix
-from figmn.kernels.learning import Settings, State
+from figmn.kernels.learning import State
 
 if TYPE_CHECKING:
     from figmn.components.base import Components
@@ -53,17 +52,6 @@ def resized(state: State, capacity: int) -> State:
     larger.size[:] = state.size
     larger.moments[:] = state.moments
     return larger
-
-
-def learnt(state: State, settings: Settings, rows: Array, weights: Array) -> State:
-    """Learn rows, making room for components as they appear.
-
-    The state is changed in place for as long as there is room in it.
-    """
-    pace = Pace(rows, weights, settings)
-    while not pace.learn(state):
-        state = resized(state, max(1, 2 * len(state.masses)))
-    return state
 
 
 def from_factors(means: Array, whiteners: Array, variances: Array, masses: Array) -> State:
@@ -124,11 +112,11 @@ def merge(state: State, i: int, j: int) -> None:
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
     state.ages[i] = max(state.ages[i], state.ages[j])
-    _remove(state, j)
+    remove(state, j)
 
 
-def _remove(state: State, k: int) -> None:
-    """Close the gap that component ``k`` leaves, as pruning does within compiled code."""
+def remove(state: State, k: int) -> None:
+    """Close the gap that component ``k`` leaves; the others keep their order."""
     count = int(state.size[0])
     for name in COMPONENT_FIELDS:
         values = getattr(state, name)

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from figmn._typing import Array
-from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, NOVEL, STALE, Walked, unwalked, walk
-from figmn.kernels.learning import Settings
+from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, STALE, Walked, unwalked, walk
+from figmn.kernels.learning import NOVEL, Settings
 from figmn.kernels.lowrank import advance
 from figmn.kernels.whole import combine, join, measure
 

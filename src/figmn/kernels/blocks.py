@@ -23,15 +23,14 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
 from figmn.kernels.compiler import LOG_ZERO, compiled, internal
-from figmn.kernels.learning import Settings, fade
+from figmn.kernels.learning import DONE, NOVEL, SPURIOUS, Settings, fade
 from figmn.kernels.moments import absorb
 
-DONE, UNPREPARED, NOVEL, ASTONISHING, STALE, SPURIOUS, WORN = 0, 1, 2, 3, 4, 5, 6
-"""Why a walk has stopped: no row is left; or the row where it stopped needs inner
-products of some components, starts a component, or is beyond the reach of any block, or
-of this one, being far off a component as it was at the start; or the row before it has
-left a component to be removed, or one that has changed so much that the products have
-lost some digits, and must be taken anew."""
+UNPREPARED, ASTONISHING, STALE, WORN = 3, 4, 5, 6
+"""Further reasons why a walk has stopped: the row where it stopped needs inner products
+of some components, or is beyond the reach of any block, or of this one, being far off a
+component as it was at the start; or the row before it has left one that has changed so
+much that the products have lost some digits, and must be taken anew."""
 
 LARGEST_STEP = 1e7
 """Of a block on roots: beyond it, half of the digits would be lost."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import (
-    LARGEST,
     LARGEST_DISTANCE,
     LOG_LOST,
     LOG_ZERO,
@@ -23,7 +22,11 @@ from figmn.kernels.compiler import (
 )
 from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
-from figmn.kernels.moments import absorb, scale_of
+from figmn.kernels.moments import absorb
+
+DONE, NOVEL, SPURIOUS = 0, 1, 2
+"""Why a loop over rows has stopped: no row is left; or the row where it stopped starts
+a component; or the row before it has left a component to be removed."""
 
 
 class State(NamedTuple):
@@ -87,8 +90,8 @@ def fade(masses: Array, count: int, weight: float, settings: Settings) -> None:
 @compiled
 def learn(
     points: Array, weights: Array, start: int, stop: int, state: State, settings: Settings
-) -> int:
-    """Learn rows one by one until done or until the arrays are full.
+) -> tuple[int, int]:
+    """Learn rows one by one, until components come or go.
 
     Parameters
     ----------
@@ -101,10 +104,14 @@ def learn(
 
     Returns
     -------
-    int
-        The first row not learnt: ``stop``, or where the caller must make room.
+    stop : int
+        The first row not learnt. One that starts a component counts as learnt in all
+        else: moments know it, and masses have faded for it.
+    reason : int
+        ``DONE``, ``NOVEL`` or ``SPURIOUS``.
     """
-    capacity, n_features = state.means.shape
+    n_components, n_features = state.size[0], state.means.shape[1]
+    may_grow = n_components < settings.max_components
     size, means, whiteners, remainders = state.size, state.means, state.whiteners, state.remainders
     variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
     masses, ages, moments = state.masses, state.ages, state.moments
@@ -112,25 +119,21 @@ def learn(
     # missing entries at their expectation; residuals; distance; posterior;
     # what of the log joint density does not depend on the row; and one over
     # the marginal variances.
-    deviations = np.empty((capacity, n_features))
-    residual = np.empty((capacity, n_features))
-    distances = np.empty(capacity)
-    posteriors = np.empty(capacity)
-    priors = np.empty(capacity)
-    narrowness = np.empty((capacity, n_features))
-    for k in range(size[0]):
+    deviations = np.empty((n_components, n_features))
+    residual = np.empty((n_components, n_features))
+    distances = np.empty(n_components)
+    posteriors = np.empty(n_components)
+    priors = np.empty(n_components)
+    narrowness = np.empty((n_components, n_features))
+    for k in range(n_components):
         _note(k, masses, log_dets, marginals, priors, narrowness)
     scratch = np.empty(n_features)
     missing = np.empty(n_features, np.int64)
-    systems = np.empty((capacity, n_features, n_features + 2))
+    systems = np.empty((n_components, n_features, n_features + 2))
     for t in range(start, stop):
         n_missing = find_missing(points, t, missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
-        n_components = size[0]
-        may_grow = n_components < settings.max_components
-        if may_grow and n_components == capacity:
-            return t
         if settings.adaptive:
             absorb(moments, points, t, weights[t])
         if settings.retention < 1.0:
@@ -170,12 +173,7 @@ def learn(
         size[1] += 1
         novel = n_components == 0 or not nearest < settings.thresholds[n_features - n_missing]
         if novel and may_grow:
-            _create(
-                points, t, weights[t], state, settings, deviations, posteriors, missing, n_missing
-            )
-            _note(0, masses, log_dets, marginals, priors, narrowness)
-            _note(n_components, masses, log_dets, marginals, priors, narrowness)
-            continue
+            return t, NOVEL
         for k in range(n_components):
             ages[k] += 1
             gained = weights[t] * posteriors[k]
@@ -212,12 +210,10 @@ def learn(
                 log_dets[k] = log_determinant(variances, k)
             if n_components > 1:  # a single one is always the likeliest
                 _note(k, masses, log_dets, marginals, priors, narrowness)
-        if settings.prune_mass > 0.0 or settings.faded > 0.0:
-            _prune(state, settings)
-            if size[0] < n_components:
-                for k in range(size[0]):
-                    _note(k, masses, log_dets, marginals, priors, narrowness)
-    return stop
+        prunes = settings.prune_mass > 0.0 or settings.faded > 0.0
+        if prunes and _any_spurious(n_components, masses, ages, settings):
+            return t + 1, SPURIOUS
+    return stop, DONE
 
 
 @internal
@@ -363,49 +359,6 @@ def _normalise(posteriors: Array, count: int, largest: float) -> None:
 
 
 @inlined
-def _create(
-    points: Array,
-    t: int,
-    weight: float,
-    state: State,
-    settings: Settings,
-    deviations: Array,
-    posteriors: Array,
-    missing: IntArray,
-    n_missing: int,
-) -> None:
-    """Append a component at a novel row; its missing entries are expected values."""
-    n_features = points.shape[1]
-    new = state.size[0]
-    scale = np.empty(n_features)
-    for i in range(n_features):
-        state.means[new, i] = points[t, i]
-        scale[i] = settings.scale[i]
-    for m in range(n_missing):
-        i = missing[m]
-        expected = 0.0 if new > 0 else state.moments[1, i]
-        for k in range(new):
-            expected += posteriors[k] * (state.means[k, i] + deviations[k, i])
-        state.means[new, i] = expected
-    if settings.adaptive:
-        scale_of(state.moments, scale)
-    for i in range(n_features):
-        deviation = min(settings.delta * scale[i], LARGEST)
-        # A row of weight w > 1 counts as that row seen w times, which leaves
-        # the initial covariance a share of 1 / w.
-        variance = max(deviation * deviation / max(weight, 1.0), SMALLEST_VARIANCE)
-        state.variances[new, i] = variance
-        state.marginals[new, i] = variance
-        for j in range(n_features):
-            state.whiteners[new, i, j] = 1.0 if i == j else 0.0
-            state.remainders[new, i, j] = 0.0
-    state.log_dets[new] = log_determinant(state.variances, new)
-    state.masses[new] = weight
-    state.ages[new] = 1
-    state.size[0] = new + 1
-
-
-@inlined
 def _printed_gain(share: float, kept: float, distance: float) -> float:
     """Factor of ``e e'`` in the covariance update as printed in the paper.
 
@@ -455,34 +408,16 @@ def _add_uncertainty(
 
 
 @inlined
-def _prune(state: State, settings: Settings) -> None:
-    """Remove old components of little mass and faded ones, but never the heaviest."""
-    masses = state.masses
+def _any_spurious(n_components: int, masses: Array, ages: IntArray, settings: Settings) -> bool:
+    """Whether there are old components of little mass or faded ones, but for the heaviest."""
     heaviest, total = 0, 0.0
-    for k in range(state.size[0]):
+    for k in range(n_components):
         total += masses[k]
         if masses[k] > masses[heaviest]:
             heaviest = k
     least = settings.faded * total
-    for k in range(state.size[0] - 1, -1, -1):
-        spurious = state.ages[k] > settings.prune_age and masses[k] < settings.prune_mass
-        if (spurious or masses[k] < least) and k != heaviest:
-            _remove(k, state)
-
-
-@inlined
-def _remove(k: int, state: State) -> None:
-    """Close the gap that component ``k`` leaves; the others keep their order."""
-    n_features = state.means.shape[1]
-    for j in range(k, state.size[0] - 1):
-        for i in range(n_features):
-            state.means[j, i] = state.means[j + 1, i]
-            state.variances[j, i] = state.variances[j + 1, i]
-            state.marginals[j, i] = state.marginals[j + 1, i]
-            for h in range(n_features):
-                state.whiteners[j, i, h] = state.whiteners[j + 1, i, h]
-                state.remainders[j, i, h] = state.remainders[j + 1, i, h]
-        state.log_dets[j] = state.log_dets[j + 1]
-        state.masses[j] = state.masses[j + 1]
-        state.ages[j] = state.ages[j + 1]
-    state.size[0] -= 1
+    spurious = False
+    for k in range(n_components):
+        old = ages[k] > settings.prune_age and masses[k] < settings.prune_mass
+        spurious |= (old or masses[k] < least) and k != heaviest
+    return spurious
