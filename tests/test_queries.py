@@ -10,7 +10,13 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2, kstest, multivariate_normal
 
 from figmn import Mixture
-from helpers import direct_log_density, random_covariances, random_mixture, reference_like
+from helpers import (
+    assert_sound,
+    direct_log_density,
+    random_covariances,
+    random_mixture,
+    reference_like,
+)
 
 # Everything here holds however the components are held.
 pytestmark = pytest.mark.usefixtures("held")
@@ -197,6 +203,23 @@ def test_merging_keeps_the_moments(n_features):
     assert_allclose(mixture.means[0], other)
     log_det = np.linalg.slogdet(covariance)[1]
     assert_allclose(mixture.log_determinants[merged], log_det, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e8, 1e12])
+def test_merging_works_in_any_units(condition):
+    rng = np.random.default_rng(0)
+    units = 10.0 ** np.array([-90.0, 0.0, 95.0, -20.0, 40.0])
+    turns = np.linalg.qr(rng.normal(size=(2, 5, 5)))[0]
+    matrices = turns * np.geomspace(1.0, 1.0 / condition, 5) @ turns.transpose(0, 2, 1)
+    matrices = (matrices + matrices.transpose(0, 2, 1)) / 2.0
+    means = rng.normal(size=(2, 5))
+    mixture = Mixture.from_parameters(
+        means * units, matrices * units * units[:, np.newaxis], [0.3, 0.7]
+    ).merge(0, 1)
+    shift = means[1] - means[0]
+    expected = 0.3 * matrices[0] + 0.7 * matrices[1] + 0.21 * np.outer(shift, shift)
+    assert_allclose(mixture.covariances[0] / units / units[:, np.newaxis], expected, rtol=1e-12)
+    assert_sound(mixture)
 
 
 def test_given_parameters_come_back():

@@ -95,6 +95,43 @@ def factor(covariance_matrices: Array) -> tuple[Array, Array]:
     return inverses(roots / diagonals[:, np.newaxis, :]), diagonals**2
 
 
+def merged(whiteners: Array, variances: Array, share: float, shift: Array) -> tuple[Array, Array]:
+    r"""Factor of the covariance with the moments of two components.
+
+    .. math:: S = (1-w) S_1 + w S_2 + w (1-w) \Delta \Delta^\top
+
+    by a QR factorisation of roots of the three terms, so that no condition number
+    is squared.
+
+    Parameters
+    ----------
+    whiteners, variances : arrays of shape (2, D, D) and (2, D)
+    share : float
+        The part ``w`` of the second.
+    shift : array of shape (D,)
+        Its mean minus that of the first.
+
+    Returns
+    -------
+    whitener : array of shape (D, D)
+    variances : array of shape (D,)
+        Without floors.
+    """
+    first, second = covariance_roots(whiteners, variances).transpose(0, 2, 1)
+    between = np.sqrt(share * (1.0 - share)) * shift
+    rows = np.vstack([np.sqrt(1.0 - share) * first, np.sqrt(share) * second, between])
+    # On their own scales, the squares of a column's entries need not be numbers.
+    units = np.abs(rows).max(axis=0)
+    lower = np.asarray(np.linalg.qr(rows / units, mode="r")).T
+    diagonal = np.diagonal(lower)
+    diagonal = np.where(np.abs(diagonal) > _TINY, diagonal, _TINY)
+    unit_lower = np.tril(lower / diagonal, -1) + np.eye(len(units))
+    with np.errstate(over="ignore", invalid="ignore"):
+        slopes = inverses(unit_lower[np.newaxis])[0] * (units[:, np.newaxis] / units)
+    widths = within_scale(np.abs(diagonal) * units)
+    return np.nan_to_num(slopes), widths**2
+
+
 def reorder(whiteners: Array, variances: Array, order: Index) -> tuple[Array, Array]:
     """Factors of the marginal of the variables ``order``, in that order.
 

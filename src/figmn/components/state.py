@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.components.factors import covariances, reorder
-from figmn.kernels.factor import log_determinant, mix
+from figmn.components.factors import covariances, merged, reorder
+from figmn.kernels.factor import log_determinant, settle
 from figmn.kernels.learning import State
 
 if TYPE_CHECKING:
@@ -107,7 +107,12 @@ def merge(state: State, i: int, j: int) -> None:
         + share * state.marginals[j]
         + share * (1.0 - share) * shift**2
     )
-    mix(state.whiteners, state.remainders, state.variances, state.marginals, i, j, shift, share)
+    pair = [i, j]
+    state.whiteners[i], state.variances[i] = merged(
+        state.whiteners[pair], state.variances[pair], share, shift
+    )
+    state.remainders[i] = 0.0
+    settle(state.whiteners, state.variances, state.marginals, i)
     state.means[i] += share * shift
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
