@@ -132,40 +132,35 @@ def print_table(results: list[dict[str, float]]) -> None:
         print("| " + " | ".join(cells) + " |")
 
 
-# Everything that compiles a kernel of mixtures and estimators, with the seconds that it takes.
-EVERY_KERNEL = """
-import time
-import numpy as np
-from figmn import Mixture
-from figmn.estimators import IncrementalGaussianMixture, MixtureClassifier, MixtureRegressor
-
-start = time.perf_counter()
-rows = np.random.default_rng(0).normal(size=(1000, 3))
-gaps = np.where(rows > 2.0, np.nan, rows)
+# Everything that compiles a kernel of mixtures and estimators, in parts.
+EVERY_KERNEL = {
+    "learning row by row, and answers": """
 mixture = Mixture(3, delta=0.1).learn(gaps[:300]).merge(0, 1)
 mixture.fill(gaps), mixture.infer(rows[:, :2], [0, 1]), mixture.log_density(rows[:2])
-{further}
-print(time.perf_counter() - start)
-"""
-FEW_VARIABLES = """
-Mixture(3, scale=1.0, beta=0.0).learn(rows)
+""",
+    "chunks of 500 rows": "Mixture(3, scale=1.0, beta=0.0).learn(rows)",
+    "estimators": """
 IncrementalGaussianMixture().partial_fit(np.vstack([rows, rows + 5.0, rows - 5.0])).score(rows)
-MixtureClassifier().fit(rows, rows[:, 0] > 0.0).predict(rows)
 tracking = MixtureClassifier(half_life=100.0)
 for half in (rows[:500], rows[500:]):
     tracking.partial_fit(half, half[:, 0] > 0.0, classes=[False, True]).predict(rows[:1])
 MixtureRegressor().fit(rows[:, :2], rows[:, 2]).predict_quantiles(rows[:5, :2], [0.1, 0.9])
-"""
-MANY_VARIABLES = """
+""",
+    "many variables": """
 rows = np.random.default_rng(0).normal(size=(1000, 300))
 for beta in (0.0, 1e-3):
     mixture = Mixture(300, scale=1.0, beta=beta).learn(rows).learn_one(rows[0])
     mixture.log_density(rows), mixture.infer(rows[:50, 1:], range(1, 300)), mixture.fill(rows)
-"""
+""",
+}
 
 
-def seconds_of(source: str, **environment: str) -> float:
-    """What a Python program prints, run in a process of its own."""
+def seconds_of(parts: Iterable[str], preparation: str = "", **environment: str) -> list[float]:
+    """Seconds that each part of a Python program takes, in a process of its own."""
+    lines = ["import time", preparation, "times = [time.perf_counter()]"]
+    for part in parts:
+        lines += [part, "times.append(time.perf_counter())"]
+    source = "\n".join([*lines, "print(*times)"])
     result = subprocess.run(
         [sys.executable, "-c", source],
         env={**os.environ, **environment},
@@ -173,24 +168,27 @@ def seconds_of(source: str, **environment: str) -> float:
         text=True,
         check=True,
     )
-    return float(result.stdout)
+    return np.diff([float(word) for word in result.stdout.split()]).tolist()
 
 
 def start_up() -> None:
     """Import time with warm caches, and the time of compiling everything once."""
-    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
     for module in ("figmn", "figmn.estimators"):
-        seconds = min(seconds_of(code.format(module)) for _ in range(3))
+        seconds = min(seconds_of([f"import {module}"])[0] for _ in range(3))
         print(f"import {module}: {seconds:.2f} s")
+    preparation = (
+        "import numpy as np; from figmn import *\n"
+        "rows = np.random.default_rng(0).normal(size=(1000, 3))\n"
+        "gaps = np.where(rows > 2.0, np.nan, rows)"
+    )
     with tempfile.TemporaryDirectory() as cache:
-        for title, parts in (
-            ("learning row by row, and the answers", ""),
-            ("all the rest for few variables", FEW_VARIABLES),
-            ("many variables", FEW_VARIABLES + MANY_VARIABLES),
-        ):
-            source = EVERY_KERNEL.format(further=parts)
-            cold, warm = (seconds_of(source, NUMBA_CACHE_DIR=cache) for _ in range(2))
-            print(f"compiling, once, {title}: {cold - warm:.1f} s")
+        cold, warm = (
+            np.array(seconds_of(EVERY_KERNEL.values(), preparation, NUMBA_CACHE_DIR=cache))
+            for _ in range(2)
+        )
+    for name, seconds in zip(EVERY_KERNEL, cold - warm, strict=True):
+        print(f"compiling once, {name}: {seconds:.1f} s")
+    print(f"compiling once, in all: {(cold - warm).sum():.1f} s")
 
 
 def main() -> None:
