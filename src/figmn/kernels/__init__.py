@@ -7,6 +7,7 @@ r"""Free functions on contiguous arrays, nearly all compiled: no classes, no val
 ``evaluation``        distances and joint log densities of rows
 ``learning``          the sequential learning loop, row by row
 ``strides``           rows whose component is beyond doubt, learnt together
+``doubts``            which rows are beyond doubt
 ``blas``              matrix products in place
 ``lowrank``           one component with rows pending, in matrix products
 ``whole``             one component alone, with its whole precision
