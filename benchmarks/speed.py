@@ -134,6 +134,12 @@ def print_table(results: list[dict[str, float]]) -> None:
 
 # Everything that compiles a kernel of mixtures and estimators, in parts.
 EVERY_KERNEL = {
+    "on import": """
+import numpy as np
+from figmn import *
+rows = np.random.default_rng(0).normal(size=(1000, 3))
+gaps = np.where(rows > 2.0, np.nan, rows)
+""",
     "learning row by row, and answers": """
 mixture = Mixture(3, delta=0.1).learn(gaps[:300]).merge(0, 1)
 mixture.fill(gaps), mixture.infer(rows[:, :2], [0, 1]), mixture.log_density(rows[:2])
@@ -155,9 +161,9 @@ for beta in (0.0, 1e-3):
 }
 
 
-def seconds_of(parts: Iterable[str], preparation: str = "", **environment: str) -> list[float]:
+def seconds_of(parts: Iterable[str], **environment: str) -> np.ndarray:
     """Seconds that each part of a Python program takes, in a process of its own."""
-    lines = ["import time", preparation, "times = [time.perf_counter()]"]
+    lines = ["import time", "times = [time.perf_counter()]"]
     for part in parts:
         lines += [part, "times.append(time.perf_counter())"]
     source = "\n".join([*lines, "print(*times)"])
@@ -168,7 +174,7 @@ def seconds_of(parts: Iterable[str], preparation: str = "", **environment: str) 
         text=True,
         check=True,
     )
-    return np.diff([float(word) for word in result.stdout.split()]).tolist()
+    return np.diff([float(word) for word in result.stdout.split()])
 
 
 def start_up() -> None:
@@ -176,16 +182,8 @@ def start_up() -> None:
     for module in ("figmn", "figmn.estimators"):
         seconds = min(seconds_of([f"import {module}"])[0] for _ in range(3))
         print(f"import {module}: {seconds:.2f} s")
-    preparation = (
-        "import numpy as np; from figmn import *\n"
-        "rows = np.random.default_rng(0).normal(size=(1000, 3))\n"
-        "gaps = np.where(rows > 2.0, np.nan, rows)"
-    )
     with tempfile.TemporaryDirectory() as cache:
-        cold, warm = (
-            np.array(seconds_of(EVERY_KERNEL.values(), preparation, NUMBA_CACHE_DIR=cache))
-            for _ in range(2)
-        )
+        cold, warm = (seconds_of(EVERY_KERNEL.values(), NUMBA_CACHE_DIR=cache) for _ in range(2))
     for name, seconds in zip(EVERY_KERNEL, cold - warm, strict=True):
         print(f"compiling once, {name}: {seconds:.1f} s")
     print(f"compiling once, in all: {(cold - warm).sum():.1f} s")
