@@ -19,11 +19,9 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.kernels.blas import add_product, multiply_symmetric, solve_lower, subtract_squares
-from figmn.kernels.compiler import compiled
 from figmn.kernels.lowrank import EXTREME, corner_of
 
 
-@compiled
 def measure(
     points: Array,
     mean: Array,
@@ -58,17 +56,16 @@ def measure(
     usable : int
         Points before the first that is too extreme for products.
     """
-    n_points, n_features = len(points), mean.shape[0]
-    for t in range(n_points):
-        for i in range(n_features):
-            deviations[t, i] = (points[t, i] - mean[i]) / units[i]
+    np.subtract(points, mean, out=deviations)
+    with np.errstate(over="ignore"):
+        np.divide(deviations, units, out=deviations)
     multiply_symmetric(deviations, precision, turned)
     add_product(1.0, deviations, turned.T, 0.0, products)
-    for t in range(n_points):
-        if not products[t, t] < EXTREME:
-            return t
-        distances[t] = products[t, t] / kept
-    return n_points
+    squares = np.diagonal(products)
+    extreme = np.flatnonzero(~(squares < EXTREME))
+    usable = int(extreme[0]) if len(extreme) else len(points)
+    np.divide(squares[:usable], kept, out=distances[:usable])
+    return usable
 
 
 def combine(steps: Array, products: Array) -> None:
@@ -78,7 +75,6 @@ def combine(steps: Array, products: Array) -> None:
     solve_lower(corner, steps)
 
 
-@compiled
 def join(rows: Array, precision: Array, scales: Array, limit: float) -> bool:
     """Take rows ``V``, of shape (C, D), into ``A``.
 
@@ -89,7 +85,5 @@ def join(rows: Array, precision: Array, scales: Array, limit: float) -> bool:
         and below a limit.
     """
     subtract_squares(rows, precision)
-    sound = True
-    for i in range(precision.shape[0]):
-        sound &= 0.0 < precision[i, i] * scales[i] < limit
-    return sound
+    inflation = np.diagonal(precision) * scales
+    return bool(np.all((inflation > 0.0) & (inflation < limit)))
