@@ -12,8 +12,8 @@ from figmn import cli
 from figmn.cli.app import figmn
 from figmn.cli.screen import WorkProgress
 from figmn.datasets import images
-from figmn.paper import registry
-from figmn.paper.experiment import Check, Experiment, Section, Table, Unit
+from figmn.paper import plots, registry
+from figmn.paper.experiment import Check, Experiment, Figure, Section, Table, Unit
 
 
 def tiny_units(plan):
@@ -23,7 +23,13 @@ def tiny_units(plan):
 def tiny_section(plan, results):
     rows = [(name, f"{result['shuffle']:.2f}") for name, result in results.items()]
     table = Table("Orders", ("order", "seed"), rows)
-    return Section("Tiny", ("Nothing much.",), (table,), (Check("it ran", "it did", True),))
+    figure = Figure(
+        "orders",
+        "Orders",
+        plots.curves({"": [plots.Curve("seed", [0, 1], [40, 41])]}, "order", "seed"),
+    )
+    checks = (Check("it ran", "it did", True),)
+    return Section("Tiny", ("Nothing much.",), (table, figure), checks)
 
 
 @pytest.fixture
@@ -65,6 +71,8 @@ def test_a_run_that_is_interrupted_and_taken_up(call, tmp_path, monkeypatch):
     assert "| 1     | 41.00 |" in outcome.stdout
     assert "| it ran |   it did |   yes |" in outcome.stdout
     page = (tmp_path / "output" / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "output" / "orders.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "docs" / "images" / "results-orders.svg").exists()
     text = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
     for report in (page, text):
         assert "figmn paper --quick --seed 0 --threads 1" in report

@@ -208,7 +208,7 @@ def test_dimensions_are_timed_and_shown():
     assert check.holds
     assert "2.0 and 3.0" in check.outcome
     figure, table = section.blocks
-    assert figure.svg.startswith("<svg")
+    assert figure.drawing.svg.startswith("<svg")
     assert rows_of(table)["1024"][2] == "10,240"
 
 
@@ -352,7 +352,7 @@ def test_learning_along_a_stream():
     weights = results["growth"]["moments"][-1]["weights"]
     assert np.sum(weights) == pytest.approx(1.0)
     figure, streams, regression = stream.present(QUICK, results).blocks
-    assert figure.svg.startswith("<svg")
+    assert figure.drawing.svg.startswith("<svg")
     assert rows_of(streams)["iris"][0] == "60"
     assert rows_of(regression)["root mean squared error"][0] == "2.0 ± 1.4"
 
@@ -405,7 +405,7 @@ def test_runs_that_were_not_solved_are_reported_and_counted():
     assert [check.holds for check in section.checks] == [True] * 4
     main, figure, runs, replaced = section.blocks
     assert rows_of(main)["Acrobot"][-2:] == ("8.0 ± 0.0", "unsolved after 1500")
-    assert figure.svg.startswith("<svg")
+    assert figure.drawing.svg.startswith("<svg")
     assert rows_of(runs)["Q-learning agent, Cart-Pole"] == (
         "2000 to 2009",
         ", ".join(["unsolved"] * 10),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from figmn.paper import plots
 from figmn.paper.experiment import Check, Figure, Plan, Section, Table
@@ -89,8 +91,13 @@ def test_pictures_are_drawings():
     snapshot = plots.Snapshot(
         rng.normal(size=(20, 2)), np.zeros((1, 2)), np.eye(2)[np.newaxis], np.ones(1)
     )
-    for svg in (plots.growth([snapshot]), plots.images(rng.random((3, 16)), ["a", "b", "c"], 2)):
-        ElementTree.fromstring(svg)
+    for drawing in (
+        plots.growth([snapshot]),
+        plots.images(rng.random((3, 16)), ["a", "b", "c"], 2),
+    ):
+        ElementTree.fromstring(drawing.svg)
+        with Image.open(io.BytesIO(drawing.png)) as picture:
+            picture.load()
 
 
 def test_markdown_holds_the_same():

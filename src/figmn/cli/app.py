@@ -156,9 +156,14 @@ def _command(chosen: list[Experiment], plan: Plan, threads: int) -> str:
 
 
 def _write(report: Report, output: Path, markdown: Path | None, screen: Screen) -> None:
+    """Write the report, with its pictures also as PNG."""
     page = output / "report.html"
     write_atomically(page, as_html(report))
     screen.say(f"Report: {page}")
+    for figure in report.figures:
+        picture = output / f"{figure.name}.png"
+        write_atomically(picture, figure.drawing.png)
+        screen.say(f"Picture: {picture}")
     if markdown is None:
         return
     pictures = markdown.parent / "images"
@@ -166,7 +171,7 @@ def _write(report: Report, output: Path, markdown: Path | None, screen: Screen) 
 
     def address(figure: Figure) -> str:
         path = pictures / f"results-{figure.name}.svg"
-        write_atomically(path, figure.svg)
+        write_atomically(path, figure.drawing.svg)
         return f"images/{path.name}"
 
     write_atomically(markdown, as_markdown(report, address))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from figmn.paper.plots import Drawing
+
 Settings: TypeAlias = dict[str, Any]
 Result: TypeAlias = dict[str, Any]
 Results: TypeAlias = Mapping[str, Result]
@@ -58,11 +60,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as SVG text, with a name that is fit for a file."""
+    """A picture, with a name that is fit for a file."""
 
     name: str
     caption: str
-    svg: str
+    drawing: Drawing
 
 
 class Check(NamedTuple):

@@ -1,4 +1,4 @@
-"""Pictures as SVG text that needs nothing else."""
+"""Pictures as SVG text that needs nothing else, and as PNG."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ _STYLE: Final[Any] = {
 }
 
 
+class Drawing(NamedTuple):
+    """A picture."""
+
+    svg: str
+    png: bytes
+
+
 class Curve(NamedTuple):
     """Points to be joined by lines."""
 
@@ -42,7 +49,7 @@ class Snapshot(NamedTuple):
     weights: Array
 
 
-def log_log(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -> str:
+def log_log(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -> Drawing:
     """Curves on logarithmic axes, a panel for each title."""
     figure, axes = _panels(len(panels), 4.6, 3.6)
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
@@ -53,10 +60,10 @@ def log_log(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -
         axis.xaxis.set_major_formatter("{x:.0f}")
         axis.grid(alpha=0.25)
         axis.legend(frameon=False)
-    return _svg(figure)
+    return _drawn(figure)
 
 
-def curves(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -> str:
+def curves(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) -> Drawing:
     """Curves on linear axes, a panel for each title, under one legend."""
     figure, axes = _panels(len(panels), 3.6, 3.4)
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
@@ -67,10 +74,10 @@ def curves(panels: Mapping[str, Iterable[Curve]], x_label: str, y_label: str) ->
     axes[0].set_ylabel(y_label)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, ncols=len(labels), loc="outside upper center")
-    return _svg(figure)
+    return _drawn(figure)
 
 
-def bars(groups: Mapping[str, Mapping[str, float]], x_label: str, start: float = 0.0) -> str:
+def bars(groups: Mapping[str, Mapping[str, float]], x_label: str, start: float = 0.0) -> Drawing:
     """Horizontal bars: a group for each name, a bar in it for each label."""
     labels = list(next(iter(groups.values())))
     figure, (axis,) = _panels(1, 9.2, 0.5 + 0.13 * len(groups) * (len(labels) + 1.5))
@@ -84,10 +91,10 @@ def bars(groups: Mapping[str, Mapping[str, float]], x_label: str, start: float =
     axis.set(xlabel=x_label, xlim=(start, None))
     axis.grid(axis="x", alpha=0.25)
     axis.legend(frameon=False, ncols=len(labels), loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return _svg(figure)
+    return _drawn(figure)
 
 
-def growth(snapshots: Sequence[Snapshot]) -> str:
+def growth(snapshots: Sequence[Snapshot]) -> Drawing:
     """A mixture of two variables at moments of a stream: ellipses of two deviations."""
     figure, axes = _panels(len(snapshots), 3.0, 3.2)
     reach = 1.2 * np.abs(snapshots[-1].rows).max()
@@ -108,10 +115,10 @@ def growth(snapshots: Sequence[Snapshot]) -> str:
             frame_on=False,
             title=f"{len(snapshot.rows):,} rows, {len(snapshot.means)} components",
         )
-    return _svg(figure)
+    return _drawn(figure)
 
 
-def images(rows: Array, titles: Sequence[str], n_columns: int) -> str:
+def images(rows: Array, titles: Sequence[str], n_columns: int) -> Drawing:
     """Square grey images of shape (N, D), each under its title."""
     side = round(rows.shape[1] ** 0.5)
     figure, axes = _panels(n_columns, 0.9, 1.05, n_lines=-(-len(rows) // n_columns))
@@ -120,7 +127,7 @@ def images(rows: Array, titles: Sequence[str], n_columns: int) -> str:
     for axis, row, title in zip(axes, rows, titles, strict=False):
         axis.imshow(row.reshape(side, side), cmap="gray_r", interpolation="nearest")
         axis.set_title(title, fontsize=8)
-    return _svg(figure)
+    return _drawn(figure)
 
 
 def _ellipse(axis: Axes, mean: Array, covariance: Array, alpha: float) -> None:
@@ -147,11 +154,12 @@ def _panels(
     return figure, list(axes.flat)
 
 
-def _svg(figure: Figure) -> str:
+def _drawn(figure: Figure) -> Drawing:
     from matplotlib import rc_context
 
-    text = io.StringIO()
+    text, image = io.StringIO(), io.BytesIO()
     with rc_context(_STYLE):
         figure.savefig(text, format="svg", dpi=150, metadata={"Date": None}, bbox_inches="tight")
+        figure.savefig(image, format="png", dpi=110, bbox_inches="tight")
     drawing = text.getvalue()
-    return drawing[drawing.index("<svg") :]
+    return Drawing(drawing[drawing.index("<svg") :], image.getvalue())

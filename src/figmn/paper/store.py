@@ -64,12 +64,12 @@ class Store:
         return self.folder / experiment / f"{unit.name}-{digest}.json"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that no reader ever sees a part of it."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that no reader ever sees a part of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         os.chmod(temporary, 0o644)  # mkstemp lets nobody else read
         os.replace(temporary, path)
     except BaseException:

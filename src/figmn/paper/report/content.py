@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from figmn.paper.experiment import Check, Plan, Section, Table
+from figmn.paper.experiment import Check, Figure, Plan, Section, Table
 from figmn.paper.text import seconds
 
 
@@ -34,6 +34,12 @@ class Report:
     codes: dict[str, str]
 
     title = "The paper, reproduced"
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The pictures of all sections."""
+        blocks = [block for section in self.sections for block in section.blocks]
+        return [block for block in blocks if isinstance(block, Figure)]
 
     @property
     def introduction(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _cell(text: str) -> str:
 
 def _figure(figure: Figure) -> str:
     # As an image, a drawing's names cannot clash with those of another.
-    data = base64.b64encode(figure.svg.encode()).decode()
+    data = base64.b64encode(figure.drawing.svg.encode()).decode()
     caption = _inline(figure.caption)
     return (
         f'<figure><img alt="{escape(figure.caption)}" src="data:image/svg+xml;base64,{data}">'
