@@ -222,6 +222,18 @@ def test_merging_works_in_any_units(condition):
     assert_sound(mixture)
 
 
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e12, 1e30])
+def test_merging_keeps_the_moments_of_a_light_component(pair, ratio):
+    shift = np.sqrt(ratio)  # so that both matter to the variance
+    mixture = Mixture.from_parameters(
+        [[shift], [0.0]], [[[1.0]], [[1.0]]], [1.0, ratio], mass=1.0 + ratio
+    ).merge(*pair)
+    light, heavy = 1.0 / (1.0 + ratio), ratio / (1.0 + ratio)
+    assert_allclose(mixture.means[0], [light * shift], rtol=1e-12)
+    assert_allclose(mixture.covariances[0], [[1.0 + light * heavy * ratio]], rtol=1e-12)
+
+
 def test_given_parameters_come_back():
     covariances = random_covariances(2, 3)
     means = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]

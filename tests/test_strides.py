@@ -175,6 +175,20 @@ def test_no_variance_passes_its_floor_in_a_stride(eager):
     assert_allclose(ours.log_determinants, theirs.log_determinants, rtol=1e-6)
 
 
+@pytest.mark.parametrize("distance", [6.0, 7.4, 7.6])
+def test_many_rows_do_not_add_up_to_something_missing(distance, strides):
+    rows = np.random.default_rng(0).normal(size=(100_000, 1)) * 0.05
+    rows[50] = distance  # it has a component of its own, which others' rows hardly reach
+    settings = {"scale": 1.0, "delta": 1.0, "beta": 1e-6}
+    ours = Mixture(1, **settings).learn(rows)
+    assert ours.n_components == 2
+    assert distance < 7.0 or sum(strides) > 50_000
+    theirs = Mixture(1, **settings)
+    for start in range(0, len(rows), 499):
+        theirs.learn(rows[start : start + 499])
+    assert_alike(ours, theirs, rtol=1e-11)
+
+
 @pytest.mark.parametrize("kind", ["novel", "incomplete", "of no weight"])
 def test_a_row_in_doubt_is_learnt_by_itself(kind, strides):
     rows, weights = clusters(3000, 3, n_clusters=2, spread=80.0), np.ones(3000)

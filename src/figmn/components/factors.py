@@ -95,10 +95,10 @@ def factor(covariance_matrices: Array) -> tuple[Array, Array]:
     return inverses(roots / diagonals[:, np.newaxis, :]), diagonals**2
 
 
-def merged(whiteners: Array, variances: Array, share: float, shift: Array) -> tuple[Array, Array]:
+def merged(whiteners: Array, variances: Array, shares: Array, shift: Array) -> tuple[Array, Array]:
     r"""Factor of the covariance with the moments of two components.
 
-    .. math:: S = (1-w) S_1 + w S_2 + w (1-w) \Delta \Delta^\top
+    .. math:: S = w_1 S_1 + w_2 S_2 + w_1 w_2 \Delta \Delta^\top
 
     by a QR factorisation of roots of the three terms, so that no condition number
     is squared.
@@ -106,10 +106,10 @@ def merged(whiteners: Array, variances: Array, share: float, shift: Array) -> tu
     Parameters
     ----------
     whiteners, variances : arrays of shape (2, D, D) and (2, D)
-    share : float
-        The part ``w`` of the second.
+    shares : array of shape (2,)
+        ``w``, which add up to one.
     shift : array of shape (D,)
-        Its mean minus that of the first.
+        The second mean minus the first.
 
     Returns
     -------
@@ -117,9 +117,9 @@ def merged(whiteners: Array, variances: Array, share: float, shift: Array) -> tu
     variances : array of shape (D,)
         Without floors.
     """
+    weights = np.sqrt(shares)
     first, second = covariance_roots(whiteners, variances).transpose(0, 2, 1)
-    between = np.sqrt(share * (1.0 - share)) * shift
-    rows = np.vstack([np.sqrt(1.0 - share) * first, np.sqrt(share) * second, between])
+    rows = np.vstack([weights[0] * first, weights[1] * second, weights.prod() * shift])
     # On their own scales, the squares of a column's entries need not be numbers.
     units = np.abs(rows).max(axis=0)
     lower = np.asarray(np.linalg.qr(rows / units, mode="r")).T

@@ -91,7 +91,7 @@ class Pace:
                 absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
             if self.done - start < length:
                 return self.done + self._slow_down(self.done - start, length, shortest)
-            self._length, self._rest = 3 * length // 2, _SHORTEST_REST
+            self._length, self._rest = 5 * length // 4, _SHORTEST_REST
         return self.done + 2 * _SHORTEST
 
     def _possible(self) -> int:

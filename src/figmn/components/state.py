@@ -100,20 +100,20 @@ def marginal(components: Components, variables: Index) -> State:
 
 def merge(state: State, i: int, j: int) -> None:
     """Moment-match component ``j`` into ``i``, and remove it."""
-    share = state.masses[j] / (state.masses[i] + state.masses[j])
+    # Each share is rounded but once, however small: it is never one less the other.
+    kept, share = state.masses[[i, j]] / (state.masses[i] + state.masses[j])
     shift = state.means[j] - state.means[i]
+    near, way = (i, share) if share < kept else (j, -kept)
+    mean = state.means[near] + way * shift
     state.marginals[i] = (
-        (1.0 - share) * state.marginals[i]
-        + share * state.marginals[j]
-        + share * (1.0 - share) * shift**2
+        kept * state.marginals[i] + share * state.marginals[j] + kept * share * shift**2
     )
     pair = [i, j]
     state.whiteners[i], state.variances[i] = merged(
-        state.whiteners[pair], state.variances[pair], share, shift
+        state.whiteners[pair], state.variances[pair], np.array([kept, share]), shift
     )
-    state.remainders[i] = 0.0
+    state.means[i], state.remainders[i] = mean, 0.0
     settle(state.whiteners, state.variances, state.marginals, i)
-    state.means[i] += share * shift
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
     state.ages[i] = max(state.ages[i], state.ages[j])

@@ -25,7 +25,7 @@ LARGEST_DISTANCE: Final = 1e300
 LOG_ZERO: Final = 746.0
 """``exp`` of less than minus this is zero."""
 
-LOG_LOST: Final = 38.0
+LOG_LOST: Final = 37.0
 """``exp`` of minus this is lost when added to one."""
 
 LOG_NOTHING: Final = 45.0
@@ -45,6 +45,7 @@ Below it, assembling the covariance matrix would round to an indefinite one.
 _FLAGS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
+    "no_cfunc_wrapper": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }

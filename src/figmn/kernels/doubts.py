@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import SURELY, internal
+from figmn.kernels.compiler import LOG_LOST, SURELY, internal
 
 if TYPE_CHECKING:
     from figmn.kernels.learning import State
@@ -33,17 +33,20 @@ FARTHEST: Final = 64.0
 
 N_BOUNDS: Final = 7
 """Columns of the bounds: mass and variances relative to what they were, the mean in
-standard deviations, the log prior either way, and the squared distance within which a
-row is sure not to be novel. With them the squared distance of the farthest row."""
-_GROWTH, _SPREAD, _SHIFT, _RISE, _FALL, LIMIT, _RADIUS = range(N_BOUNDS)
+standard deviations, the log prior density, as others' rows and as its own see it, and
+the squared distance within which a row is sure not to be novel. With them the squared
+distance of the farthest row."""
+_GROWTH, _SPREAD, _SHIFT, _MOST, _LEAST, LIMIT, _RADIUS = range(N_BOUNDS)
 
-_LOG_LEAST = 28.0  # exp(-28) of a row, or of a component's mass, may be missing
+_LOG_LEAST = 28.0  # exp(-28) of a row may be missing from its component
 _LARGE = 1e280  # smaller numbers are safe to multiply with a few others
 
 
 @internal
-def bound(k: int, threshold: float, rows: Rows, bounds: Array) -> None:
-    """Bound what a component's rows can change in it."""
+def bound(
+    k: int, threshold: float, heaviest: float, state: State, rows: Rows, bounds: Array
+) -> None:
+    """Bound what a component's rows, none heavier than ``heaviest``, can change in it."""
     shares, distances, scatters = rows.shares, rows.distances, rows.scatters
     n_features = scatters.shape[1]
     weight, farthest, mean, squares = 0.0, 0.0, 0.0, 0.0
@@ -61,8 +64,13 @@ def bound(k: int, threshold: float, rows: Rows, bounds: Array) -> None:
     bounds[k, _GROWTH] = 1.0 + weight
     bounds[k, _SPREAD] = 1.0 + largest
     bounds[k, _SHIFT] = math.sqrt(weight * largest)
-    bounds[k, _RISE] = (1.0 + 0.5 * n_features) * math.log1p(weight)
-    bounds[k, _FALL] = 0.5 * n_features * math.log1p(mean)
+    log_mass = math.log(state.masses[k])
+    log_prior = log_mass - 0.5 * state.log_dets[k]
+    # What is lost when added to its mass, whatever the row's weight; what is left for
+    # another component is then the whole row, but for exp(-_LOG_LEAST).
+    lost = max(LOG_LOST + math.log(heaviest) - log_mass, _LOG_LEAST)
+    bounds[k, _MOST] = log_prior + (1.0 + 0.5 * n_features) * math.log1p(weight) + lost
+    bounds[k, _LEAST] = log_prior - 0.5 * n_features * math.log1p(mean)
     root = math.sqrt(threshold / bounds[k, _GROWTH]) - bounds[k, _SHIFT]
     bounds[k, LIMIT] = SURELY * root * root if root > 0.0 else 0.0
     bounds[k, _RADIUS] = farthest
@@ -73,7 +81,6 @@ def doubt_shared(
     j: int,
     k: int,
     points: Array,
-    heaviest: float,
     state: State,
     rows: Rows,
     bounds: Array,
@@ -81,12 +88,7 @@ def doubt_shared(
 ) -> None:
     """Doubt the rows of component ``j`` that component ``k`` may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances
-    masses, log_dets = state.masses, state.log_dets
-    # Less than exp(-_LOG_LEAST) is then missing from the row in j, and of k's mass.
-    lost = _LOG_LEAST + max(math.log(heaviest / masses[k]), 0.0)
-    most = math.log(masses[k]) - 0.5 * log_dets[k] + bounds[k, _RISE]
-    least = math.log(masses[j]) - 0.5 * log_dets[j] - bounds[j, _FALL]
-    needed = max(2.0 * (most - least + lost), 0.0)
+    needed = max(2.0 * (bounds[k, _MOST] - bounds[j, _LEAST]), 0.0)
     reach = _reach(j, k, needed, means, whiteners, variances, bounds, scratch)
     if bounds[j, _RADIUS] <= reach:
         return

@@ -98,11 +98,11 @@ def stride(
     for k in range(n_components):
         _accept(k, state.variances, state.marginals, rows)
         _sum_up(k, points, limit, state.means, state.whiteners, state.variances, rows, strip)
-        bound(k, threshold, rows, bounds)
+        bound(k, threshold, heaviest, state, rows, bounds)
     for j in range(n_components):
         for k in range(n_components):
             if j != k and first[j] < last[j]:
-                doubt_shared(j, k, points, heaviest, state, rows, bounds, scratch)
+                doubt_shared(j, k, points, state, rows, bounds, scratch)
     done = stop
     for k in range(n_components):
         for c in range(first[k], first[k + 1]):
