@@ -14,6 +14,7 @@ from figmn.components.factors import inverses
 from figmn.components.pace import Pace
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
+from figmn.kernels.factor import log_determinant
 from figmn.kernels.learning import Settings, State
 
 
@@ -72,7 +73,7 @@ class PlainComponents(Components):
         state.means[new] = mean
         state.variances[new] = state.marginals[new] = spread**2
         state.whiteners[new], state.remainders[new] = np.eye(self.n_features), 0.0
-        state.log_dets[new] = 2.0 * np.log(spread).sum()
+        state.log_dets[new] = log_determinant(state.variances, new)
         state.masses[new], state.ages[new] = mass, 1
         state.size[0] = new + 1
 

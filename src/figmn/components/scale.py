@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from figmn._typing import Array
@@ -33,7 +35,8 @@ def suggested_scale(moments: Array) -> Array:
         scale = magnitudes
     varied = scale > 0.0
     if not varied.all():
-        typical = np.exp(np.log(scale[varied]).mean()) if varied.any() else 1.0
+        logarithms = [math.log(value) for value in scale[varied]]
+        typical = math.exp(sum(logarithms) / len(logarithms)) if logarithms else 1.0
         scale = np.where(varied, scale, typical)
     scale = np.clip(scale, 1.0 / LARGEST, LARGEST)
     return scale
