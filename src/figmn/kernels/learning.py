@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the loop needs to know of the user's choices."""
+    """What learning needs to know of the user's choices."""
 
     thresholds: Array
     """Shape (D + 1,): squared distance at which a row is novel, by known entries."""
@@ -64,6 +64,7 @@ class Settings(NamedTuple):
     adaptive: bool
     """Whether the scale follows the running column moments."""
     delta: float
+    """Width of new components, in such standard deviations."""
     prune_age: int
     prune_mass: float
     max_components: int
