@@ -34,12 +34,14 @@ SETTINGS = {
 }
 
 
-def clusters(n_rows: int, n_features: int, seed: int, ratio: float) -> np.ndarray:
-    """Rows of ten well-separated, elongated clusters in random directions.
+def clusters(
+    n_rows: int, n_features: int, seed: int, ratio: float, layout: int = 99
+) -> np.ndarray:
+    """Rows of ten elongated clusters in random places and directions, by ``layout``.
 
     Each is ``ratio`` times as frequent as the one before.
     """
-    shape = np.random.default_rng(99)
+    shape = np.random.default_rng(layout)
     turns = np.linalg.qr(shape.normal(size=(N_CLUSTERS, n_features, n_features)))[0]
     widths = np.exp(shape.uniform(np.log(0.3), np.log(3.0), (N_CLUSTERS, 1, n_features)))
     side = 12.0 * N_CLUSTERS ** (1.0 / n_features)
@@ -104,6 +106,21 @@ def measure(n_features: int, n_rows: int, ratio: float) -> dict[str, float]:
         "faster": batch_seconds / ours_seconds,
         "likelihood": ours.score(test) - batch.score(test),
     }
+
+
+def compare_layouts(n_features: int, n_rows: int, layouts: Iterable[int]) -> list[str]:
+    """How many times faster than EM, for even clusters in other places."""
+    settings, cells = SETTINGS[n_features], []
+    for layout in layouts:
+        train = clusters(n_rows, n_features, 0, 1.0, layout)
+        ours = IncrementalGaussianMixture(**settings).partial_fit(train)
+        seconds = best_seconds(
+            lambda rows=train: IncrementalGaussianMixture(**settings).partial_fit(rows), 3
+        )
+        batch = GaussianMixture(ours.n_components_, random_state=0)
+        batch_seconds = best_seconds(lambda rows=train, em=batch: em.fit(rows), 3)
+        cells.append(f"{batch_seconds / seconds:.0f}")
+    return cells
 
 
 HEADINGS = {
@@ -199,7 +216,18 @@ def main() -> None:
     parser.add_argument(
         "--ratios", type=float, nargs="+", default=[1.0, 0.5], help="how frequencies fall"
     )
+    parser.add_argument(
+        "--layouts", type=int, default=0, help="compare with EM alone, on so many other layouts"
+    )
     options = parser.parse_args()
+    if options.layouts:
+        layouts = range(1001, 1001 + options.layouts)
+        print("times faster than EM, on layouts " + ", ".join(map(str, layouts)))
+        with threadpool_limits(limits=1):
+            for n_features in options.dimensions:
+                cells = compare_layouts(n_features, options.rows, layouts)
+                print(f"| {n_features} | " + " | ".join(cells) + " |", flush=True)
+        return
     start_up()
     results = []
     with threadpool_limits(limits=1):
