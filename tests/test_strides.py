@@ -32,9 +32,9 @@ def counted(monkeypatch):
     lengths = []
 
     def stride(points, weights, start, *others):
-        done = make_stride(points, weights, start, *others)
-        lengths.append(done - start)
-        return done
+        done, n_singly, n_needless = make_stride(points, weights, start, *others)
+        lengths.append(done - start - n_singly)
+        return done, n_singly, n_needless
 
     make_stride = pace.stride
     monkeypatch.setattr(pace, "stride", stride)

@@ -30,7 +30,7 @@ from figmn.kernels.blocks import (
 )
 from figmn.kernels.compiler import LOG_NOTHING, LOG_ZERO
 from figmn.kernels.evaluation import likely
-from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, fade
+from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, fade, room_for
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
 from figmn.kernels.moments import absorb_all
@@ -342,7 +342,8 @@ def _learn_row(
     others = np.setdiff1d(np.arange(components.n_components), gaining)
     components.ages[others] += 1
     part = states.selected(components, gaining)
-    learn_plainly(row, weight, 0, len(row), part, _only_updating(settings, len(gaining)))
+    scratch = room_for(len(gaining), components.n_features)
+    learn_plainly(row, weight, 0, 1, part, _only_updating(settings, len(gaining)), scratch)
     components.take(part, gaining)
     if settings.prune_mass > 0.0 or settings.faded > 0.0:
         components.prune(settings)

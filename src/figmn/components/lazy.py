@@ -186,7 +186,7 @@ class LazyComponents(Components):
             self.log_dets[k] = np.log(variances).sum()
             return
         whiteners, residual = (part[np.newaxis] for part in _factor_of(root, self.kept[k]))
-        settle(whiteners, residual, self.marginals[k : k + 1], 0)
+        settle(whiteners, residual, self.marginals[k : k + 1], 0, np.empty_like(whiteners))
         self.put(k, whiteners[0], residual[0])
 
     # -- Questions -----------------------------------------------------------

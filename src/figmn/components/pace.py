@@ -9,7 +9,7 @@ import numpy as np
 from figmn._typing import Array
 from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, learn
 from figmn.kernels.moments import absorb_all
-from figmn.kernels.strides import stride
+from figmn.kernels.strides import Ahead, room_ahead, stride
 
 if TYPE_CHECKING:
     from figmn.components.plain import PlainComponents
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
 _SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
 _SHORTEST_REST, _LONGEST_REST = 64, 2048  # rows learnt one by one, where strides do not pay
+_DOUBT = 4
 _MATURE = 100  # rows of a component that are likely to allow for strides
 
 
@@ -41,6 +42,7 @@ class Pace:
         self.components = components
         self.rows, self.weights, self.settings = rows, weights, settings
         self.done = 0
+        self._ahead: Ahead | None = None
         self._length, self._rest = 2 * _SHORTEST, _SHORTEST_REST
 
     def learn(self) -> None:
@@ -66,7 +68,13 @@ class Pace:
         components, settings = self.components, self.settings
         while self.done < stop:
             self.done, reason = learn(
-                self.rows, self.weights, self.done, stop, components.state, settings
+                self.rows,
+                self.weights,
+                self.done,
+                stop,
+                components.state,
+                settings,
+                components.scratch,
             )
             if reason == NOVEL:
                 components.create(self.rows[self.done], float(self.weights[self.done]), settings)
@@ -83,15 +91,29 @@ class Pace:
         # Each stride tells all pairs of components apart, and updates their matrices.
         shortest = max(_SHORTEST, n_components * (2 * n_components + n_features // 2))
         self._length = max(self._length, shortest)
+        ahead = self._ahead
+        if ahead is None or len(ahead.last) != n_components:
+            ahead = self._ahead = room_ahead(min(_LONGEST, len(self.rows)), n_components, n_features)
         while n_components > 0 and (length := self._possible()) >= shortest:
             start = self.done
-            self.done = stride(self.rows, self.weights, start, start + length, state, threshold)
+            self.done, singly, needless = stride(
+                self.rows,
+                self.weights,
+                start,
+                start + length,
+                threshold,
+                state,
+                self.components.scratch,
+                ahead,
+            )
             if self.settings.adaptive:
                 learnt = slice(start, self.done)
                 absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
             if self.done - start < length:
                 return self.done + self._slow_down(self.done - start, length, shortest)
-            self._length, self._rest = 5 * length // 4, _SHORTEST_REST
+            self._rest = _SHORTEST_REST
+            self._length = 5 * length // 4 if needless * _DOUBT < shortest else 4 * length // 5
+            self._length = max(self._length, shortest)
         return self.done + 2 * _SHORTEST
 
     def _possible(self) -> int:

@@ -15,7 +15,7 @@ from figmn.components.pace import Pace
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.factor import log_determinant
-from figmn.kernels.learning import Settings, State
+from figmn.kernels.learning import Scratch, Settings, State, room_for
 
 
 class PlainComponents(Components):
@@ -29,6 +29,7 @@ class PlainComponents(Components):
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self._scratch: Scratch | None = None
 
     @property
     def moments(self) -> Array:  # type: ignore[override]
@@ -61,6 +62,13 @@ class PlainComponents(Components):
     @property
     def ages(self) -> IntArray:
         return self.state.ages[: self.n_components]
+
+    @property
+    def scratch(self) -> Scratch:
+        """Room for what learning needs beside the state."""
+        if self._scratch is None or len(self._scratch.priors) < self.n_components:
+            self._scratch = room_for(len(self.state.masses), self.n_features)
+        return self._scratch
 
     def learn(self, rows: Array, weights: Array, settings: Settings) -> None:
         Pace(self, rows, weights, settings).learn()

@@ -113,7 +113,11 @@ def merge(state: State, i: int, j: int) -> None:
         state.whiteners[pair], state.variances[pair], np.array([kept, share]), shift
     )
     state.means[i], state.remainders[i] = mean, 0.0
-    settle(state.whiteners, state.variances, state.marginals, i)
+    one = slice(i, i + 1)
+    whiteners, variances, marginals = (
+        field[one] for field in (state.whiteners, state.variances, state.marginals)
+    )
+    settle(whiteners, variances, marginals, 0, np.empty_like(whiteners))
     state.log_dets[i] = log_determinant(state.variances, i)
     state.masses[i] += state.masses[j]
     state.ages[i] = max(state.ages[i], state.ages[j])

@@ -49,12 +49,20 @@ _FLAGS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
-_INTERNAL: dict[str, Any] = {**_FLAGS, "no_cpython_wrapper": True}
+# What makes no arrays need not count references to them. Each call, and each field of
+# a tuple that is read, would else cost more than the arithmetic on a row of few variables.
+_UNCOUNTED: dict[str, Any] = {**_FLAGS, "_nrt": False}
+_INTERNAL: dict[str, Any] = {**_UNCOUNTED, "no_cpython_wrapper": True}
 
 
 def compiled(function: Function) -> Function:
     """Compile on first call, cache on disk, release the interpreter lock."""
     return cast(Function, numba.njit(**_FLAGS)(function))
+
+
+def uncounted(function: Function) -> Function:
+    """The same for a function that makes no arrays, and calls none that does."""
+    return cast(Function, numba.njit(**_UNCOUNTED)(function))
 
 
 def compiled_once(signature: str) -> Callable[[Function], Function]:
@@ -69,16 +77,17 @@ def compiled_once(signature: str) -> Callable[[Function], Function]:
 def internal(function: Function) -> Function:
     """Compile for other compiled functions alone, without a way in from Python.
 
-    That saves a good part of the time that compiling a small function takes.
+    That saves a good part of the time that compiling a small function takes. It makes
+    no arrays.
     """
     return cast(Function, numba.njit(**_INTERNAL)(function))
 
 
 def compensated(function: Function) -> Function:
     """The same as written: rounding errors that are carried along must not be optimised away."""
-    return cast(Function, numba.njit(**{**_INTERNAL, "fastmath": {"contract"}})(function))
+    return cast(Function, numba.njit(**{**_INTERNAL, "fastmath": {"contract"}, "forceinline": True})(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile into the caller: a call costs more than what these do for few variables."""
-    return cast(Function, numba.njit(inline="always", **_FLAGS)(function))
+    return cast(Function, numba.njit(inline="always", **_INTERNAL)(function))

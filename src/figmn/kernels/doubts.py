@@ -12,6 +12,9 @@ weight ``W`` with deviations ``e`` from ``m`` obeys, after any number of them,
 which bounds the distances and log joint densities of rows that are still to come
 from both sides. A row is beyond doubt if it is sure to lie within the novelty
 threshold of its component and to leave next to nothing for others.
+
+What components gain from rows in doubt that were not guessed to be theirs is not
+among those rows. It has an allowance, in ``W`` and in the trace of the sum.
 """
 
 from __future__ import annotations
@@ -22,37 +25,49 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import LOG_LOST, SURELY, internal
+from figmn.kernels.compiler import LOG_LOST, SURELY, inlined, internal
 
 if TYPE_CHECKING:
-    from figmn.kernels.learning import State
-    from figmn.kernels.strides import Rows
+    from figmn.kernels.learning import Scratch, State
+    from figmn.kernels.strides import Ahead
 
 FARTHEST: Final = 64.0
 """Squared distance up to which rows can be judged, relative to what is usual."""
 
-N_BOUNDS: Final = 7
+MOST_COMPONENTS: Final = 62
+"""That can have a say in a row, as bits of a number."""
+
+N_BOUNDS: Final = 9
 """Columns of the bounds: mass and variances relative to what they were, the mean in
 standard deviations, the log prior density, as others' rows and as its own see it, and
 the squared distance within which a row is sure not to be novel. With them the squared
-distance of the farthest row."""
-_GROWTH, _SPREAD, _SHIFT, _MOST, _LEAST, LIMIT, _RADIUS = range(N_BOUNDS)
+distance of the farthest row, and what is left of the allowances."""
+_GROWTH, _SPREAD, _SHIFT, _MOST, _LEAST, LIMIT, _RADIUS, _WEIGHT_LEFT, _SCATTER_LEFT = range(
+    N_BOUNDS
+)
 
 _LOG_LEAST = 28.0  # exp(-28) of a row may be missing from its component
 _LARGE = 1e280  # smaller numbers are safe to multiply with a few others
+# Allowances, by what a component's own rows change; they fall until they end a stride.
+_LEAST_ALLOWANCE, _MOST_ALLOWANCE, _LESS_ALLOWED, _MORE_ALLOWED = 0.1, 4.0, 0.9, 2.0
+_LEAST_ALLOWED = 0.005  # by its mass
 
 
-@internal
-def bound(
-    k: int, threshold: float, heaviest: float, state: State, rows: Rows, bounds: Array
-) -> None:
+@inlined
+def bound(k: int, threshold: float, heaviest: float, state: State, ahead: Ahead) -> None:
     """Bound what a component's rows, none heavier than ``heaviest``, can change in it."""
-    shares, distances, scatters = rows.shares, rows.distances, rows.scatters
+    shares, distances, scatters, bounds = (
+        ahead.shares,
+        ahead.distances,
+        ahead.scatters,
+        ahead.bounds,
+    )
     n_features = scatters.shape[1]
     weight, farthest, mean, squares = 0.0, 0.0, 0.0, 0.0
-    for c in range(rows.first[k], rows.last[k]):
+    for c in range(ahead.first[k], ahead.last[k]):
         weight += shares[c]
-        farthest = max(farthest, distances[c])
+        if distances[c] < np.inf:
+            farthest = max(farthest, distances[c])
     for r in range(n_features):
         mean += scatters[k, r, r] / n_features
     for r in range(n_features):
@@ -61,6 +76,13 @@ def bound(
         squares += (scatters[k, r, r] - mean) * (scatters[k, r, r] - mean)
     # No eigenvalue is further from their mean than all of them together.
     largest = mean + math.sqrt(squares)
+    allowance = ahead.allowances[k]
+    bounds[k, _WEIGHT_LEFT] = max(allowance * weight, _LEAST_ALLOWED)
+    bounds[k, _SCATTER_LEFT] = max(allowance * largest, _LEAST_ALLOWED)
+    ahead.allowances[k] = max(_LESS_ALLOWED * allowance, _LEAST_ALLOWANCE)
+    weight += bounds[k, _WEIGHT_LEFT]
+    largest += bounds[k, _SCATTER_LEFT]
+    mean += bounds[k, _SCATTER_LEFT] / n_features
     bounds[k, _GROWTH] = 1.0 + weight
     bounds[k, _SPREAD] = 1.0 + largest
     bounds[k, _SHIFT] = math.sqrt(weight * largest)
@@ -76,51 +98,54 @@ def bound(
     bounds[k, _RADIUS] = farthest
 
 
+@inlined
+def allow(k: int, gained: float, distance: float, masses: Array, ahead: Ahead) -> bool:
+    """Take what a component gains from a row from its allowance; False if it is used up."""
+    bounds = ahead.bounds
+    share = gained / masses[k] * bounds[k, _GROWTH]
+    reached = math.sqrt(bounds[k, _SPREAD] * distance) + bounds[k, _SHIFT]
+    bounds[k, _WEIGHT_LEFT] -= share
+    bounds[k, _SCATTER_LEFT] -= share * reached * reached
+    allowed = bounds[k, _WEIGHT_LEFT] >= 0.0 and bounds[k, _SCATTER_LEFT] >= 0.0
+    if not allowed:
+        ahead.allowances[k] = min(_MORE_ALLOWED * ahead.allowances[k], _MOST_ALLOWANCE)
+    return allowed
+
+
 @internal
-def doubt_shared(
-    j: int,
-    k: int,
-    points: Array,
-    state: State,
-    rows: Rows,
-    bounds: Array,
-    scratch: Array,
-) -> None:
-    """Doubt the rows of component ``j`` that component ``k`` may have a say in."""
+def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) -> None:
+    """Note which rows more components than one may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances
-    needed = max(2.0 * (bounds[k, _MOST] - bounds[j, _LEAST]), 0.0)
-    reach = _reach(j, k, needed, means, whiteners, variances, bounds, scratch)
-    if bounds[j, _RADIUS] <= reach:
-        return
-    wide, shift, distances = math.sqrt(bounds[j, _GROWTH]), bounds[j, _SHIFT], rows.distances
-    for c in range(rows.first[j], rows.last[j]):
-        if reach < distances[c] < np.inf:
-            farthest = wide * (math.sqrt(distances[c]) + shift)
-            limit = math.sqrt((needed + farthest * farthest) * bounds[k, _SPREAD])
-            limit += bounds[k, _SHIFT]
-            limit *= limit / SURELY
-            t, distance, r = rows.numbers[c], 0.0, 0
-            while r < means.shape[1] and not distance > limit:
-                scratch[0, r] = points[t, r] - means[k, r]
-                total = scratch[0, r]
-                for i in range(r):
-                    total += whiteners[k, r, i] * scratch[0, i]
-                distance += total * total / variances[k, r]
-                r += 1
-            if not distance > limit:
-                distances[c] = np.inf
+    bounds, distances = ahead.bounds, ahead.distances
+    for j in range(state.size[0]):
+        wide, shift = math.sqrt(bounds[j, _GROWTH]), bounds[j, _SHIFT]
+        for k in range(state.size[0]):
+            needed = max(2.0 * (bounds[k, _MOST] - bounds[j, _LEAST]), 0.0)
+            reach = np.inf if j == k else _reach(j, k, needed, state, scratch, bounds)
+            if bounds[j, _RADIUS] <= reach:
+                continue
+            for c in range(ahead.first[j], ahead.last[j]):
+                if reach < distances[c] < np.inf:
+                    farthest = wide * (math.sqrt(distances[c]) + shift)
+                    limit = math.sqrt((needed + farthest * farthest) * bounds[k, _SPREAD])
+                    limit += bounds[k, _SHIFT]
+                    limit *= limit / SURELY
+                    t, distance, r = ahead.numbers[c], 0.0, 0
+                    while r < means.shape[1] and not distance > limit:
+                        scratch.vector[r] = points[t, r] - means[k, r]
+                        total = scratch.vector[r]
+                        for i in range(r):
+                            total += whiteners[k, r, i] * scratch.vector[i]
+                        distance += total * total / variances[k, r]
+                        r += 1
+                    if not distance > limit:
+                        ahead.sharers[c] |= 1 << k
+                        ahead.n_doubts[k] += 1
 
 
-@internal
+@inlined
 def _reach(
-    j: int,
-    k: int,
-    needed: float,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    bounds: Array,
-    scratch: Array,
+    j: int, k: int, needed: float, state: State, scratch: Scratch, bounds: Array
 ) -> float:
     r"""Squared distance from ``j`` within which ``k`` has no say, or -1.
 
@@ -128,23 +153,24 @@ def _reach(
     a point at a distance of ``y`` from ``j`` is at least
     :math:`\Delta - y \sqrt{u^\top S_j u} / \Delta` from ``k``.
     """
-    n_features = means.shape[1]
+    means, whiteners, variances = state.means, state.whiteners, state.variances
+    n_features, apart, across = means.shape[1], scratch.vector, scratch.residuals
     between, width = 0.0, 0.0
     for r in range(n_features):
-        scratch[0, r] = means[j, r] - means[k, r]
-        scratch[1, r] = 0.0
-        total = scratch[0, r]
+        apart[r] = means[j, r] - means[k, r]
+        across[k, r] = 0.0
+        total = apart[r]
         for i in range(r):
-            total += whiteners[k, r, i] * scratch[0, i]
+            total += whiteners[k, r, i] * apart[i]
         scaled = total / variances[k, r]
         between += total * scaled
         for i in range(r + 1):
-            scratch[1, i] += whiteners[k, r, i] * scaled
+            across[k, i] += whiteners[k, r, i] * scaled
     for r in range(n_features - 1, -1, -1):
-        value = scratch[1, r]
+        value = across[k, r]
         width += variances[j, r] * value * value
         for i in range(r):
-            scratch[1, i] -= whiteners[j, r, i] * value
+            across[k, i] -= whiteners[j, r, i] * value
     # The least y where (clear - slope y)^2 = needed + y^2, y being the largest distance;
     # nothing is within reach at first, not even a distance of zero.
     reach = -1.0

@@ -13,8 +13,8 @@ from figmn.kernels.compiler import (
     SMALLEST_VARIANCE,
     UNEXPLAINED,
     compensated,
-    compiled,
     internal,
+    uncounted,
 )
 
 
@@ -125,7 +125,7 @@ def shrink_and_add(
     return lifted
 
 
-@compiled
+@uncounted
 def log_determinant(variances: Array, k: int) -> float:
     """Log-determinant of the covariance of component ``k``, ``sum(log(v))``."""
     total = 0.0
@@ -134,7 +134,7 @@ def log_determinant(variances: Array, k: int) -> float:
     return total
 
 
-@compiled
+@uncounted
 def invert(triangles: Array, out: Array) -> None:
     """Write the inverses of unit lower triangular matrices, of shape (K, D, D).
 
@@ -153,8 +153,10 @@ def invert(triangles: Array, out: Array) -> None:
                         out[k, r, c] -= factor * out[k, j, c]
 
 
-@compiled
-def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None:
+@uncounted
+def settle(
+    whiteners: Array, variances: Array, marginals: Array, k: int, inverses: Array
+) -> None:
     """Make a factor agree with the variables' variances, where rounding has parted them.
 
     The marginals are sums of positive terms, so they are right; slopes are
@@ -162,24 +164,33 @@ def settle(whiteners: Array, variances: Array, marginals: Array, k: int) -> None
     of a number. With the rows of ``B = T^-1`` the variance of a variable is
     ``sum(B[r]**2 * v)``: slopes that explain more of it than there is are cut
     back, and what is left unexplained gets its least share.
+
+    Parameters
+    ----------
+    whiteners : array of shape (K, D, D)
+    variances, marginals : arrays of shape (K, D)
+    k : int
+    inverses : array of shape (K, D, D) or larger
+        Scratch.
     """
     n_features = variances.shape[1]
-    inverse = np.zeros((n_features, n_features))
     for r in range(n_features):
+        for c in range(r):
+            inverses[k, r, c] = 0.0
         for j in range(r):
             for c in range(j + 1):
-                inverse[r, c] -= whiteners[k, r, j] * inverse[j, c]
+                inverses[k, r, c] -= whiteners[k, r, j] * inverses[k, j, c]
         explained = 0.0
         for c in range(r):
-            root = min(abs(inverse[r, c]) * math.sqrt(variances[k, c]), LARGEST)
+            root = min(abs(inverses[k, r, c]) * math.sqrt(variances[k, c]), LARGEST)
             explained += root * root
         possible = marginals[k, r] * (1.0 - UNEXPLAINED)
         if not explained <= possible:
             cut = math.sqrt(possible / explained) if explained < np.inf else 0.0
             for j in range(r):
                 whiteners[k, r, j] *= cut
-                inverse[r, j] *= cut
-        inverse[r, r] = 1.0
+                inverses[k, r, j] *= cut
+        inverses[k, r, r] = 1.0
         variances[k, r] = max(
             variances[k, r], max(UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
         )

@@ -16,9 +16,8 @@ from figmn.kernels.compiler import (
     SMALLEST_VARIANCE,
     SURELY,
     UNEXPLAINED,
-    compiled,
     inlined,
-    internal,
+    uncounted,
 )
 from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
@@ -76,11 +75,45 @@ class Settings(NamedTuple):
     """A component with a smaller share of all mass is removed."""
 
 
-# The loop takes its arrays apart once and hands them on one by one: a field of
-# a tuple that is read inside a loop costs as much as the arithmetic on it.
+class Scratch(NamedTuple):
+    """What a row needs beside the state, with room for C components."""
+
+    deviations: Array
+    """Shape (C, D): the row minus the means; missing entries at their expectation."""
+    residuals: Array
+    """Shape (C, D): what whitening leaves of them."""
+    distances: Array
+    """Shape (C,): squared distances, or bounds on them."""
+    posteriors: Array
+    """Shape (C,), or log joint densities."""
+    priors: Array
+    """Shape (C,): what of the log joint density does not depend on the row."""
+    narrowness: Array
+    """Shape (C, D): one over the marginal variances."""
+    vector: Array
+    """Shape (D,)."""
+    missing: IntArray
+    """Shape (D,): where entries are missing."""
+    systems: Array
+    """Shape (C, D, D + 2): see :func:`figmn.kernels.missing.complete`."""
 
 
-@compiled
+def room_for(capacity: int, n_features: int) -> Scratch:
+    """Scratch for that many components."""
+    return Scratch(
+        deviations=np.empty((capacity, n_features)),
+        residuals=np.empty((capacity, n_features)),
+        distances=np.empty(capacity),
+        posteriors=np.empty(capacity),
+        priors=np.empty(capacity),
+        narrowness=np.empty((capacity, n_features)),
+        vector=np.empty(n_features),
+        missing=np.empty(n_features, np.int64),
+        systems=np.empty((capacity, n_features, n_features + 2)),
+    )
+
+
+@uncounted
 def fade(masses: Array, count: int, weight: float, settings: Settings) -> None:
     """Let the first masses fade as a row of some weight comes in."""
     left = settings.retention**weight
@@ -88,9 +121,15 @@ def fade(masses: Array, count: int, weight: float, settings: Settings) -> None:
         masses[k] = max(masses[k] * left, SMALLEST_MASS)
 
 
-@compiled
+@uncounted
 def learn(
-    points: Array, weights: Array, start: int, stop: int, state: State, settings: Settings
+    points: Array,
+    weights: Array,
+    start: int,
+    stop: int,
+    state: State,
+    settings: Settings,
+    scratch: Scratch,
 ) -> tuple[int, int]:
     """Learn rows one by one, until components come or go.
 
@@ -102,6 +141,9 @@ def learn(
         Rows of weight zero, and rows with nothing known, are passed over.
     start, stop : int
         The first row to learn, and the row after the last.
+    state : State
+    settings : Settings
+    scratch : Scratch
 
     Returns
     -------
@@ -113,198 +155,166 @@ def learn(
     """
     n_components, n_features = state.size[0], state.means.shape[1]
     may_grow = n_components < settings.max_components
-    size, means, whiteners, remainders = state.size, state.means, state.whiteners, state.remainders
-    variances, marginals, log_dets = state.variances, state.marginals, state.log_dets
-    masses, ages, moments = state.masses, state.ages, state.moments
-    # Scratch: for each component the row's deviation from its mean, with
-    # missing entries at their expectation; residuals; distance; posterior;
-    # what of the log joint density does not depend on the row; and one over
-    # the marginal variances.
-    deviations = np.empty((n_components, n_features))
-    residual = np.empty((n_components, n_features))
-    distances = np.empty(n_components)
-    posteriors = np.empty(n_components)
-    priors = np.empty(n_components)
-    narrowness = np.empty((n_components, n_features))
+    prunes = settings.prune_mass > 0.0 or settings.faded > 0.0
     for k in range(n_components):
-        _note(k, masses, log_dets, marginals, priors, narrowness)
-    scratch = np.empty(n_features)
-    missing = np.empty(n_features, np.int64)
-    systems = np.empty((n_components, n_features, n_features + 2))
+        _note(k, state, scratch)
     for t in range(start, stop):
-        n_missing = find_missing(points, t, missing)
+        n_missing = find_missing(points, t, scratch.missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
         if settings.adaptive:
-            absorb(moments, points, t, weights[t])
+            absorb(state.moments, points, t, weights[t])
         if settings.retention < 1.0:
-            fade(masses, n_components, weights[t], settings)
+            fade(state.masses, n_components, weights[t], settings)
             for k in range(n_components):
-                priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
+                scratch.priors[k] = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
         if n_missing == 0:
-            nearest = _expect(
-                points,
-                t,
-                weights[t],
-                n_components,
-                means,
-                whiteners,
-                variances,
-                narrowness,
-                masses,
-                priors,
-                deviations,
-                residual,
-                distances,
-                posteriors,
-            )
+            nearest = _expect(points, t, weights[t], state, scratch)
         else:
-            nearest = _expect_incomplete(
-                points,
-                t,
-                state,
-                deviations,
-                missing,
-                n_missing,
-                residual,
-                distances,
-                posteriors,
-                systems,
-            )
-        size[1] += 1
+            nearest = _expect_incomplete(points, t, n_missing, state, scratch)
+        state.size[1] += 1
         novel = n_components == 0 or not nearest < settings.thresholds[n_features - n_missing]
         if novel and may_grow:
             return t, NOVEL
         for k in range(n_components):
-            ages[k] += 1
-            gained = weights[t] * posteriors[k]
-            before = masses[k]
-            after = before + gained
-            if after == before:  # nothing would change in floating point
-                continue
-            masses[k] = after
-            # Each of the three is rounded but once.
-            share, kept, growth = gained / after, before / after, gained / before
-            gain = share * kept
-            if settings.printed_rule and n_missing == 0:
-                gain = _printed_gain(share, kept, distances[k])
-            for i in range(n_features):
-                deviation = deviations[k, i]
-                means[k, i] += share * deviation
-                marginal = kept * marginals[k, i] + gain * deviation * deviation
-                marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
-            lifted = shrink_and_add(
-                whiteners, remainders, variances, marginals, k, residual, kept, gain, scratch
-            )
-            # Where a variance grows beyond the digits of a number, so do the
-            # rounding errors of slopes on it, beyond what marginals tell.
-            lifted |= gain * distances[k] > kept / UNEXPLAINED
-            log_dets[k] += math.log1p(gain / kept * distances[k]) - n_features * math.log1p(growth)
+            state.ages[k] += 1
+            gained = weights[t] * scratch.posteriors[k]
+            if state.masses[k] + gained == state.masses[k]:
+                continue  # nothing would change in floating point
+            printed = settings.printed_rule and n_missing == 0
+            lifted = take_in(k, gained, printed, state, scratch)
             if n_missing > 0:
-                lifted |= _add_uncertainty(
-                    k, share, state, deviations, missing, n_missing, residual, systems, scratch
-                )
+                share = gained / state.masses[k]
+                lifted |= _add_uncertainty(k, share, n_missing, state, scratch)
+                state.log_dets[k] = log_determinant(state.variances, k)
             if lifted:
-                settle(whiteners, variances, marginals, k)
-            # A comparison: sums that may be regrouped make math.isfinite true of infinity.
-            if lifted or n_missing > 0 or not abs(log_dets[k]) < np.inf:
-                log_dets[k] = log_determinant(variances, k)
+                put_right(k, state, scratch)
             if n_components > 1:  # a single one is always the likeliest
-                _note(k, masses, log_dets, marginals, priors, narrowness)
-        prunes = settings.prune_mass > 0.0 or settings.faded > 0.0
-        if prunes and _any_spurious(n_components, masses, ages, settings):
+                _note(k, state, scratch)
+        if prunes and _any_spurious(state, settings):
             return t + 1, SPURIOUS
     return stop, DONE
 
 
-@internal
-def _note(
-    k: int, masses: Array, log_dets: Array, marginals: Array, priors: Array, narrowness: Array
-) -> None:
-    """Note what rows will need to know of a component that has changed."""
-    priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
-    for i in range(marginals.shape[1]):
-        narrowness[k, i] = 1.0 / marginals[k, i]
+@inlined
+def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Scratch) -> bool:
+    r"""Let a component learn a row of which it has gained some weight.
+
+    With :math:`w` the share of that in its mass from now on, and :math:`e` the deviation,
+
+    .. math:: \mu' = \mu + w e, \qquad S' = (1 - w) S + w (1 - w) e e^\top
+
+    Deviation, residuals and distance are read from ``scratch``. Returns whether
+    numbers have come to their limits, and must be put right.
+    """
+    before, distance = state.masses[k], scratch.distances[k]
+    after = before + gained
+    state.masses[k] = after
+    # Each of the three is rounded but once.
+    share, kept, growth = gained / after, before / after, gained / before
+    gain = _printed_gain(share, kept, distance) if printed_rule else share * kept
+    n_features = state.means.shape[1]
+    for i in range(n_features):
+        deviation = scratch.deviations[k, i]
+        state.means[k, i] += share * deviation
+        marginal = kept * state.marginals[k, i] + gain * deviation * deviation
+        state.marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
+    lifted = shrink_and_add(
+        state.whiteners,
+        state.remainders,
+        state.variances,
+        state.marginals,
+        k,
+        scratch.residuals,
+        kept,
+        gain,
+        scratch.vector,
+    )
+    state.log_dets[k] += math.log1p(gain / kept * distance) - n_features * math.log1p(growth)
+    # Where a variance grows beyond the digits of a number, so do the rounding errors
+    # of slopes on it, beyond what marginals tell. As for the logarithm, comparisons:
+    # sums that may be regrouped make math.isfinite true of infinity.
+    return (
+        lifted
+        or not gain * distance <= kept / UNEXPLAINED
+        or not abs(state.log_dets[k]) < np.inf
+    )
 
 
 @inlined
-def _expect(
-    points: Array,
-    t: int,
-    weight: float,
-    n_components: int,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    narrowness: Array,
-    masses: Array,
-    priors: Array,
-    deviations: Array,
-    residual: Array,
-    distances: Array,
-    posteriors: Array,
-) -> float:
+def put_right(k: int, state: State, scratch: Scratch) -> None:
+    """Make factor and determinant of a component agree with its variances."""
+    settle(state.whiteners, state.variances, state.marginals, k, scratch.systems)
+    state.log_dets[k] = log_determinant(state.variances, k)
+
+
+@inlined
+def _note(k: int, state: State, scratch: Scratch) -> None:
+    """Note what rows will need to know of a component that has changed."""
+    scratch.priors[k] = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
+    for i in range(state.marginals.shape[1]):
+        scratch.narrowness[k, i] = 1.0 / state.marginals[k, i]
+
+
+@inlined
+def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch) -> float:
     """Posteriors of the components given a complete row, and the smallest distance.
 
     The loop is that of ``residuals``, written out, and it stops where a
     component can no longer gain anything from the row: if a likely one comes
     first, most do so after a few variables, or before the first.
     """
-    first = 0
-    if n_components > 1:
-        first = _likely(points, t, n_components, means, narrowness, distances)
-    nearest = np.inf
-    largest = -np.inf
+    n_components = state.size[0]
+    first = _likely(points, t, state, scratch) if n_components > 1 else 0
+    nearest, largest = np.inf, -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
-        margin = LOG_LOST if weight <= masses[k] else LOG_ZERO
-        limit = max(nearest, 2.0 * (priors[k] - largest + margin))
-        if turn > 0 and distances[k] > limit:
-            posteriors[k] = -np.inf
+        margin = LOG_LOST if weight <= state.masses[k] else LOG_ZERO
+        limit = max(nearest, 2.0 * (scratch.priors[k] - largest + margin))
+        if turn > 0 and scratch.distances[k] > limit:
+            scratch.posteriors[k] = -np.inf
             continue
         distance = 0.0
         for r in range(points.shape[1]):
-            deviations[k, r] = points[t, r] - means[k, r]
-            total = deviations[k, r]
+            scratch.deviations[k, r] = points[t, r] - state.means[k, r]
+            total = scratch.deviations[k, r]
             for j in range(r):
-                total += whiteners[k, r, j] * deviations[k, j]
-            residual[k, r] = total
-            distance += total * total / variances[k, r]
+                total += state.whiteners[k, r, j] * scratch.deviations[k, j]
+            scratch.residuals[k, r] = total
+            distance += total * total / state.variances[k, r]
             if distance > limit:
                 break
         if distance > limit:
-            posteriors[k] = -np.inf
+            scratch.posteriors[k] = -np.inf
             continue
         if not distance <= LARGEST_DISTANCE:
-            distance = residuals(whiteners, variances, k, deviations, residual)
-        distances[k] = distance
-        posteriors[k] = priors[k] - 0.5 * distance
+            distance = residuals(
+                state.whiteners, state.variances, k, scratch.deviations, scratch.residuals
+            )
+        scratch.distances[k] = distance
+        scratch.posteriors[k] = scratch.priors[k] - 0.5 * distance
         nearest = min(nearest, distance)
-        largest = max(largest, posteriors[k])
-    _normalise(posteriors, n_components, largest)
+        largest = max(largest, scratch.posteriors[k])
+    _normalise(scratch.posteriors, n_components, largest)
     return nearest
 
 
 @inlined
-def _likely(
-    points: Array, t: int, n_components: int, means: Array, narrowness: Array, bounds: Array
-) -> int:
+def _likely(points: Array, t: int, state: State, scratch: Scratch) -> int:
     """A component that is likely, as if variables were independent.
 
-    Writes bounds on the squared distances, of shape (K,): none is smaller than
-    that in any one variable, by its marginal.
+    Writes bounds on the squared distances: none is smaller than that in any one
+    variable, by its marginal.
     """
-    best = 0
-    nearest = np.inf
-    for k in range(n_components):
-        distance = 0.0
-        largest = 0.0
-        for i in range(means.shape[1]):
-            deviation = points[t, i] - means[k, i]
-            part = narrowness[k, i] * deviation * deviation
+    best, nearest = 0, np.inf
+    for k in range(state.size[0]):
+        distance, largest = 0.0, 0.0
+        for i in range(points.shape[1]):
+            deviation = points[t, i] - state.means[k, i]
+            part = scratch.narrowness[k, i] * deviation * deviation
             distance += part
             largest = max(largest, part)
-        bounds[k] = SURELY * largest
+        scratch.distances[k] = SURELY * largest
         if distance < nearest:
             best, nearest = k, distance
     return best
@@ -312,38 +322,27 @@ def _likely(
 
 @inlined
 def _expect_incomplete(
-    points: Array,
-    t: int,
-    state: State,
-    deviations: Array,
-    missing: IntArray,
-    n_missing: int,
-    residual: Array,
-    distances: Array,
-    posteriors: Array,
-    systems: Array,
+    points: Array, t: int, n_missing: int, state: State, scratch: Scratch
 ) -> float:
     """The same for a row with missing entries, whose deviations are completed."""
-    nearest = np.inf
-    largest = -np.inf
+    nearest, largest = np.inf, -np.inf
     for k in range(state.size[0]):
         for i in range(points.shape[1]):
-            deviations[k, i] = points[t, i] - state.means[k, i]
-        distances[k], log_det = complete(
+            scratch.deviations[k, i] = points[t, i] - state.means[k, i]
+        distance, log_det = complete(
             state.whiteners,
             state.variances,
             k,
-            deviations,
-            missing,
+            scratch.deviations,
+            scratch.missing,
             n_missing,
-            residual,
-            systems,
+            scratch.residuals,
+            scratch.systems,
         )
-        log_det += state.log_dets[k]
-        posteriors[k] = math.log(state.masses[k]) - 0.5 * (log_det + distances[k])
-        nearest = min(nearest, distances[k])
-        largest = max(largest, posteriors[k])
-    _normalise(posteriors, state.size[0], largest)
+        log_joint = math.log(state.masses[k]) - 0.5 * (log_det + state.log_dets[k] + distance)
+        scratch.distances[k], scratch.posteriors[k] = distance, log_joint
+        nearest, largest = min(nearest, distance), max(largest, log_joint)
+    _normalise(scratch.posteriors, state.size[0], largest)
     return nearest
 
 
@@ -373,15 +372,7 @@ def _printed_gain(share: float, kept: float, distance: float) -> float:
 
 @inlined
 def _add_uncertainty(
-    k: int,
-    share: float,
-    state: State,
-    deviations: Array,
-    missing: IntArray,
-    n_missing: int,
-    residual: Array,
-    systems: Array,
-    scratch: Array,
+    k: int, share: float, n_missing: int, state: State, scratch: Scratch
 ) -> bool:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
@@ -390,35 +381,36 @@ def _add_uncertainty(
     """
     lifted = False
     for m in range(n_missing):
-        spread(systems, k, missing, m, deviations)
-        for i in range(scratch.shape[0]):
-            state.marginals[k, i] += share * deviations[k, i] ** 2
-        residuals(state.whiteners, state.variances, k, deviations, residual)
+        spread(scratch.systems, k, scratch.missing, m, scratch.deviations)
+        for i in range(state.means.shape[1]):
+            state.marginals[k, i] += share * scratch.deviations[k, i] ** 2
+        residuals(state.whiteners, state.variances, k, scratch.deviations, scratch.residuals)
         lifted |= shrink_and_add(
             state.whiteners,
             state.remainders,
             state.variances,
             state.marginals,
             k,
-            residual,
+            scratch.residuals,
             1.0,
             share,
-            scratch,
+            scratch.vector,
         )
     return lifted
 
 
 @inlined
-def _any_spurious(n_components: int, masses: Array, ages: IntArray, settings: Settings) -> bool:
+def _any_spurious(state: State, settings: Settings) -> bool:
     """Whether there are old components of little mass or faded ones, but for the heaviest."""
+    masses, ages = state.masses, state.ages
     heaviest, total = 0, 0.0
-    for k in range(n_components):
+    for k in range(state.size[0]):
         total += masses[k]
         if masses[k] > masses[heaviest]:
             heaviest = k
     least = settings.faded * total
     spurious = False
-    for k in range(n_components):
+    for k in range(state.size[0]):
         old = ages[k] > settings.prune_age and masses[k] < settings.prune_mass
         spurious |= (old or masses[k] < least) and k != heaviest
     return spurious

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.compiler import LARGEST, internal
+from figmn.kernels.compiler import LARGEST, inlined, internal
 from figmn.kernels.factor import residuals
 
 
-@internal
+@inlined
 def find_missing(points: Array, t: int, out: IntArray) -> int:
     """Write the positions of NaN in row ``t`` to ``out``; return how many there are."""
     count = 0

@@ -1,211 +1,265 @@
-"""Rows whose component is beyond doubt, learnt together.
+"""Many rows learnt at a time, by strides.
 
 Where clusters lie apart, most rows belong to one component and change no other.
 What it has learnt after many such rows does not depend on what it was in
-between, so that a *stride* of them can be learnt by one update of a matrix for
+between, so that those of a *stride* can be learnt by one update of a matrix for
 each component. That they are such rows must be known beforehand, while
-components still are what they were: :mod:`figmn.kernels.doubts` shows it. A
-stride ends before the first row of which it cannot be shown.
+components still are what they were: :mod:`figmn.kernels.doubts` shows it. Rows of
+which it cannot be shown are learnt in their turn, by those components that may have
+a say in them; these have caught up by then with the rows before.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.compiler import UNEXPLAINED, compensated, compiled, internal
-from figmn.kernels.doubts import FARTHEST, LIMIT, N_BOUNDS, bound, doubt_shared
-from figmn.kernels.factor import log_determinant
+from figmn.kernels.compiler import UNEXPLAINED, compiled, inlined, uncounted
+from figmn.kernels.doubts import FARTHEST, LIMIT, N_BOUNDS, allow, bound, doubt_shared
+from figmn.kernels.factor import residuals
+from figmn.kernels.learning import Scratch, State, put_right, take_in
+from figmn.kernels.together import STRIP, learn_together, sum_up
 
-if TYPE_CHECKING:
-    from figmn.kernels.learning import State
-
-_STRIP = 64  # rows that are guessed or measured side by side
+_FEW = 4  # and as many more as there are variables: fewer rows are learnt one by one
 _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
 _LEAST_SHARE = 1e-12  # of a row in a component's mass: a lighter one may change nothing
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
-# Sums over a component's rows: of deviations, of their squares, and of whitened ones.
-_DEVIATION, _SQUARE, _WHITE = range(3)
 
+class Ahead(NamedTuple):
+    """What is known of the M rows of a stride, and of K components in it.
 
-class Rows(NamedTuple):
-    """The M rows of a stride, those of one component together, in order."""
+    Rows have two orders: that of the stream, and their *places*, where those of one
+    component are together.
+    """
 
-    first: IntArray
-    """Shape (K + 1,): where those of each component begin."""
-    last: IntArray
-    """Shape (K,): where those end that it can learn together."""
+    guesses: IntArray
+    """Shape (M,), by the stream: which component a row may belong to."""
+    doubtful: IntArray
+    """Shape (M,), by the stream: the place of a row in doubt, or -1."""
     numbers: IntArray
-    """Shape (M,): where they stand in the stream."""
+    """Shape (M,), by place, as all that follows: where rows stand in the stream."""
     shares: Array
     """Shape (M,): weights, by the component's mass: no scale of them is out of range."""
     distances: Array
-    """Shape (M,): squared distances from the component; infinite where in doubt."""
+    """Shape (M,): squared distances from the component; infinite where that is far."""
+    sharers: IntArray
+    """Shape (M,): which other components may have a say, as bits."""
+    first: IntArray
+    """Shape (K + 1,): where those of each component begin."""
+    last: IntArray
+    """Shape (K,): where those end that it can learn in this stride."""
+    following: IntArray
+    """Shape (K,): the next that it has to learn."""
+    n_doubts: IntArray
+    """Shape (K,): rows in doubt that it may have a say in."""
+    concerned: IntArray
+    """Shape (K,): those that may have a say in the row that is being learnt."""
+    untouched: IntArray
+    """Shape (K,): whether the component is what it was, and the sums are those of all rows."""
     sums: Array
     """Shape (K, 3, D): over the rows of each component, by their shares."""
     scatters: Array
     """Shape (K, D, D): such sums of products of whitened deviations; lower triangles."""
+    allowances: Array
+    """Shape (K,): how much each may gain from rows of others; kept from stride to stride."""
+    bounds: Array
+    """Shape (K, N_BOUNDS): see :mod:`figmn.kernels.doubts`."""
+    strip: Array
+    """Shape (2 D + 2, STRIP): rows side by side."""
 
 
-@compiled
+def room_ahead(n_rows: int, n_components: int, n_features: int) -> Ahead:
+    """Room for strides of at most that many rows."""
+    by_row, by_component = (n_rows,), (n_components,)
+    return Ahead(
+        guesses=np.empty(by_row, np.int64),
+        doubtful=np.empty(by_row, np.int64),
+        numbers=np.empty(by_row, np.int64),
+        shares=np.empty(by_row),
+        distances=np.empty(by_row),
+        sharers=np.empty(by_row, np.int64),
+        first=np.empty(n_components + 1, np.int64),
+        last=np.empty(by_component, np.int64),
+        following=np.empty(by_component, np.int64),
+        n_doubts=np.empty(by_component, np.int64),
+        concerned=np.empty(by_component, np.int64),
+        untouched=np.empty(by_component, np.int64),
+        sums=np.empty((n_components, 3, n_features)),
+        scatters=np.empty((n_components, n_features, n_features)),
+        allowances=np.full(by_component, 0.25),
+        bounds=np.empty((n_components, N_BOUNDS)),
+        strip=np.zeros((2 * n_features + 2, STRIP)),
+    )
+
+
 def stride(
-    points: Array, weights: Array, start: int, stop: int, state: State, threshold: float
-) -> int:
-    """Learn rows together, until one that is in doubt.
+    points: Array,
+    weights: Array,
+    start: int,
+    stop: int,
+    threshold: float,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
+) -> tuple[int, int, int]:
+    """Learn rows, those beyond doubt together.
 
     A stride of a few rows takes longer than learning them one by one.
 
     Parameters
     ----------
     points : array of shape (N, D)
-        Rows with missing entries are always in doubt.
     weights : array of shape (N,)
-        Rows of weight zero are, too.
     start, stop : int
         The first row to learn, and the row after the last.
-    state : State
-        With one component at least.
     threshold : float
         Squared distance from which on a row is novel.
+    state : State
+        With one component at least, and ``MOST_COMPONENTS`` at most.
+    scratch : Scratch
+    ahead : Ahead
 
     Returns
     -------
-    int
-        The first row not learnt.
+    done : int
+        The first row not learnt: it may be novel, has missing entries or no weight, or
+        components have changed too much to tell.
+    n_singly : int
+        How many rows were learnt one by one.
+    n_needless : int
+        How many of these since they were in doubt, but only one component has gained.
     """
-    n_components, n_features, n_rows = state.size[0], points.shape[1], stop - start
-    rows = Rows(
-        np.zeros(n_components + 1, np.int64),
-        np.zeros(n_components, np.int64),
-        np.zeros(n_rows, np.int64),
-        np.zeros(n_rows),
-        np.zeros(n_rows),
-        np.zeros((n_components, 3, n_features)),
-        np.zeros((n_components, n_features, n_features)),
-    )
-    first, last, numbers, distances = rows.first, rows.last, rows.numbers, rows.distances
-    bounds = np.zeros((n_components, N_BOUNDS))
-    strip = np.zeros((2 * n_features + 2, _STRIP))
-    scratch = np.zeros((2, n_features))
-    guesses = np.zeros(n_rows, np.int64)
-    _guess(points, start, n_components, state.means, state.marginals, guesses)
-    heaviest = _group(guesses, start, weights, state.masses, rows)
-    limit = min(threshold, FARTHEST * (n_features + 8.0))
-    for k in range(n_components):
-        _accept(k, state.variances, state.marginals, rows)
-        _sum_up(k, points, limit, state.means, state.whiteners, state.variances, rows, strip)
-        bound(k, threshold, heaviest, state, rows, bounds)
-    for j in range(n_components):
-        for k in range(n_components):
-            if j != k and first[j] < last[j]:
-                doubt_shared(j, k, points, state, rows, bounds, scratch)
-    done = stop
-    for k in range(n_components):
-        for c in range(first[k], first[k + 1]):
-            if not distances[c] < bounds[k, LIMIT]:
-                done = min(done, numbers[c])
-    for k in range(n_components):
-        end = last[k]
-        while end > first[k] and numbers[end - 1] >= done:
-            end -= 1
-        if first[k] < end < last[k]:
-            last[k] = end
-            _sum_up(k, points, limit, state.means, state.whiteners, state.variances, rows, strip)
-        if first[k] < end:
-            _learn_together(k, weights, rows, state, scratch)
-        state.ages[k] += done - start
-    state.size[1] += done - start
-    return done
+    heaviest = group(points, weights, start, stop, state, ahead)
+    done = look_ahead(points, weights, start, stop, threshold, heaviest, state, scratch, ahead)
+    return walk(points, weights, start, done, threshold, state, scratch, ahead)
 
 
-@internal
-def _guess(
-    points: Array,
-    start: int,
-    n_components: int,
-    means: Array,
-    marginals: Array,
-    guesses: IntArray,
-) -> None:
+@compiled
+def group(
+    points: Array, weights: Array, start: int, stop: int, state: State, ahead: Ahead
+) -> float:
+    """Put rows in their places: those of one component together, in order.
+
+    Returns the largest weight.
+    """
+    _guess(points, start, stop, state, ahead.guesses)
+    n_components, n_rows = state.size[0], stop - start
+    first, last, guesses = ahead.first, ahead.last, ahead.guesses
+    for k in range(n_components + 1):
+        first[k] = 0
+    for c in range(n_rows):
+        first[guesses[c] + 1] += 1
+    for k in range(n_components):
+        first[k + 1] += first[k]
+        last[k] = ahead.following[k] = first[k]
+    heaviest = 0.0
+    for c in range(n_rows):
+        k, weight = guesses[c], weights[start + c]
+        place = last[k]
+        last[k] += 1
+        ahead.numbers[place], ahead.shares[place] = start + c, weight / state.masses[k]
+        ahead.distances[place], ahead.sharers[place] = np.inf, 0
+        ahead.doubtful[c] = -1
+        heaviest = max(heaviest, weight)
+    return heaviest
+
+
+@inlined
+def _guess(points: Array, start: int, stop: int, state: State, guesses: IntArray) -> None:
     """Guess the components of rows, as if variables were independent.
 
     Rows lie side by side, so that several are compared at once, in four variables
     at a time; there are zeros where a variable has no three others.
     """
-    n_features, n_rows = points.shape[1], len(guesses)
-    total = 4 * ((n_features + 3) // 4)
-    least, best = total + 1, total + 2
-    strip = np.zeros((total + 3, _STRIP))
-    centers = np.zeros((n_components, total))
-    narrowness = np.zeros((n_components, total))
+    n_components, n_features = state.size[0], points.shape[1]
+    last = 4 * ((n_features - 1) // 4)
+    total, least, best = last + 4, last + 5, last + 6
+    # Made here, so that its width is known to the compiler.
+    strip = np.zeros((last + 7, STRIP))
+    means, narrowness = np.zeros((2, n_components, last + 4))
     for k in range(n_components):
         for i in range(n_features):
-            centers[k, i], narrowness[k, i] = means[k, i], 1.0 / marginals[k, i]
-    for begin in range(0, n_rows, _STRIP):
-        width = min(_STRIP, n_rows - begin)
+            means[k, i], narrowness[k, i] = state.means[k, i], 1.0 / state.marginals[k, i]
+    for begin in range(start, stop, STRIP):
+        width = min(STRIP, stop - begin)
         for c in range(width):
             for i in range(n_features):
-                strip[i, c] = points[start + begin + c, i]
+                strip[i, c] = points[begin + c, i]
+        for c in range(STRIP):
             strip[least, c], strip[best, c] = np.inf, 0.0
         for k in range(n_components if n_components > 1 else 0):
-            for c in range(_STRIP):
+            for c in range(STRIP):
                 strip[total, c] = 0.0
-            for i in range(0, total, 4):
-                v, w = centers[k, i], centers[k, i + 1]
-                x, y = centers[k, i + 2], centers[k, i + 3]
+            for i in range(0, last + 4, 4):
+                v, w, x, y = means[k, i], means[k, i + 1], means[k, i + 2], means[k, i + 3]
                 e, f = narrowness[k, i], narrowness[k, i + 1]
                 g, h = narrowness[k, i + 2], narrowness[k, i + 3]
-                for c in range(_STRIP):
+                for c in range(STRIP):
                     strip[total, c] += (
                         e * (strip[i, c] - v) ** 2 + f * (strip[i + 1, c] - w) ** 2
                     ) + (g * (strip[i + 2, c] - x) ** 2 + h * (strip[i + 3, c] - y) ** 2)
-            for c in range(_STRIP):
-                closer = strip[total, c] < strip[least, c]
-                strip[least, c] = strip[total, c] if closer else strip[least, c]
-                strip[best, c] = k if closer else strip[best, c]
+            this = float(k)
+            for c in range(STRIP):
+                distance, so_far, before = strip[total, c], strip[least, c], strip[best, c]
+                strip[best, c] = this if distance < so_far else before
+                strip[least, c] = min(distance, so_far)
         for c in range(width):
-            guesses[begin + c] = int(strip[best, c])
+            guesses[begin - start + c] = int(strip[best, c])
 
 
-@internal
-def _group(guesses: IntArray, start: int, weights: Array, masses: Array, rows: Rows) -> float:
-    """Put rows in their places: those of one component together, in order.
+@uncounted
+def look_ahead(
+    points: Array,
+    weights: Array,
+    start: int,
+    stop: int,
+    threshold: float,
+    heaviest: float,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
+) -> int:
+    """Find the rows in doubt; return the first row that cannot be learnt in this stride."""
+    n_components = state.size[0]
+    first, last, numbers, bounds = ahead.first, ahead.last, ahead.numbers, ahead.bounds
+    limit = min(threshold, FARTHEST * (points.shape[1] + 8.0))
+    for k in range(n_components):
+        _accept(k, state, ahead)
+        sum_up(k, first[k], last[k], limit, points, weights, state, ahead)
+        bound(k, threshold, heaviest, state, ahead)
+        ahead.n_doubts[k], ahead.untouched[k] = 0, 1
+        if last[k] < first[k + 1]:
+            stop = min(stop, numbers[last[k]])
+    doubt_shared(points, state, scratch, ahead)
+    for k in range(n_components):
+        for c in range(first[k], last[k]):
+            if ahead.sharers[c] != 0 or not ahead.distances[c] < bounds[k, LIMIT]:
+                ahead.doubtful[numbers[c] - start] = c
+                ahead.n_doubts[k] += 1
+    # Few rows at a time take longer by a matrix than one by one.
+    for k in range(n_components):
+        if ahead.n_doubts[k] * (_FEW + points.shape[1]) > last[k] - first[k]:
+            for c in range(first[k], last[k]):
+                ahead.doubtful[numbers[c] - start] = c
+    return stop
 
-    Returns the largest weight.
-    """
-    first, last = rows.first, rows.last
-    numbers, shares, distances = rows.numbers, rows.shares, rows.distances
-    heaviest = 0.0
-    for c in range(len(guesses)):
-        first[guesses[c] + 1] += 1
-    for k in range(len(last)):
-        first[k + 1] += first[k]
-        last[k] = first[k]
-    for c in range(len(guesses)):
-        k, weight = guesses[c], weights[start + c]
-        place = last[k]
-        last[k] += 1
-        numbers[place], shares[place], distances[place] = start + c, weight / masses[k], np.inf
-        heaviest = max(heaviest, weight)
-    return heaviest
 
-
-@internal
-def _accept(k: int, variances: Array, marginals: Array, rows: Rows) -> None:
+@inlined
+def _accept(k: int, state: State, ahead: Ahead) -> None:
     """Leave a component as many rows as it can learn together, by their weights."""
-    n_features, shares, last = variances.shape[1], rows.shares, rows.last
+    n_features, shares, last = state.means.shape[1], ahead.shares, ahead.last
     # Far from the range of numbers, and from the floors even if the rows should
     # make a variance grow by as much as they can.
     ordinary = True
     for i in range(n_features):
-        variance, marginal = variances[k, i], marginals[k, i]
+        variance, marginal = state.variances[k, i], state.marginals[k, i]
         ordinary &= variance > FARTHEST * (n_features + 8.0) * UNEXPLAINED * marginal
         ordinary &= variance > _ORDINARY and marginal < 1.0 / _ORDINARY
-    end, total = rows.first[k], 0.0
+    end, total = ahead.first[k], 0.0
     while ordinary and end < last[k]:
         total += shares[end]
         ordinary = shares[end] > _LEAST_SHARE and total <= _MOST_WEIGHT
@@ -213,179 +267,154 @@ def _accept(k: int, variances: Array, marginals: Array, rows: Rows) -> None:
     last[k] = end
 
 
-@internal
-def _sum_up(
-    k: int,
+@uncounted
+def walk(
     points: Array,
-    limit: float,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    rows: Rows,
-    strip: Array,
-) -> None:
-    """Measure a component's rows, and sum over those before one that is far from it.
+    weights: Array,
+    start: int,
+    stop: int,
+    threshold: float,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
+) -> tuple[int, int, int]:
+    """Learn rows from doubt to doubt."""
+    t, n_singly, n_needless = start, 0, 0
+    going = True
+    while going:
+        while t < stop and ahead.doubtful[t - start] < 0:
+            t += 1
+        going = t < stop
+        place = ahead.doubtful[t - start] if going else -1
+        n_concerned = _concern(t - start, place, state.size[0], ahead)
+        for c in range(n_concerned):
+            _catch_up(ahead.concerned[c], t, points, weights, state, scratch, ahead)
+        if going:
+            n_gaining = _share(
+                t, place, n_concerned, points, weights, threshold, state, scratch, ahead
+            )
+            if n_gaining > 0:
+                ahead.following[ahead.guesses[t - start]] = place + 1
+                n_singly += 1
+                n_needless += n_concerned > n_gaining == 1
+                t += 1
+            else:
+                stop = t
+    for k in range(state.size[0]):
+        state.ages[k] += stop - start
+    state.size[1] += stop - start
+    return stop, n_singly, n_needless
 
-    Rows lie side by side, and where there are none, zeros. In ``strip`` are deviations,
-    what is left of them after whitening, distances, and roots of shares.
+
+@inlined
+def _concern(c: int, place: int, n_components: int, ahead: Ahead) -> int:
+    """List the components that may have a say in a row, its own first; return their number.
+
+    All may, unless the row was measured. A place of -1 concerns all as well.
     """
-    n_features, first, last = points.shape[1], rows.first, rows.last
-    numbers, shares, distances = rows.numbers, rows.shares, rows.distances
-    sums, scatters = rows.sums, rows.scatters
-    for r in range(n_features):
-        for i in range(3):
-            sums[k, i, r] = 0.0
-        for i in range(r + 1):
-            scatters[k, r, i] = 0.0
-    begin = first[k]
-    while begin < last[k]:
-        width = min(_STRIP, last[k] - begin)
-        for c in range(width):
-            for i in range(n_features):
-                strip[i, c] = points[numbers[begin + c], i] - means[k, i]
-        _whiten(k, whiteners, variances, strip)
-        near = 0
-        while near < width and strip[2 * n_features, near] < limit:
-            distances[begin + near] = strip[2 * n_features, near]
-            strip[2 * n_features + 1, near] = math.sqrt(shares[begin + near])
-            near += 1
-        for c in range(near, _STRIP):
-            for i in range(2 * n_features + 2):
-                strip[i, c] = 0.0
-        _add_up(k, strip, sums, scatters)
-        begin += width
-        if near < width:
-            last[k] = begin - width + near
+    if place >= 0 and ahead.distances[place] < np.inf:
+        ahead.concerned[0] = ahead.guesses[c]
+        count, k, sharers = 1, 0, ahead.sharers[place]
+        while sharers > 0:
+            if sharers & 1:
+                ahead.concerned[count] = k
+                count += 1
+            sharers >>= 1
+            k += 1
+        return count
+    for k in range(n_components):
+        ahead.concerned[k] = k
+    return n_components
 
 
-@internal
-def _whiten(k: int, whiteners: Array, variances: Array, strip: Array) -> None:
-    """Whiten deviations, and measure them."""
-    n_features = variances.shape[1]
-    distance = 2 * n_features
-    for c in range(_STRIP):
-        strip[distance, c] = 0.0
-    for r in range(n_features):
-        narrow, white = 1.0 / math.sqrt(variances[k, r]), n_features + r
-        for c in range(_STRIP):
-            strip[white, c] = 0.0
-        j = 0
-        while j + 4 <= r + 1:  # four at a time, for fewer passes through memory
-            w, x = narrow * whiteners[k, r, j], narrow * whiteners[k, r, j + 1]
-            y, z = narrow * whiteners[k, r, j + 2], narrow * whiteners[k, r, j + 3]
-            for c in range(_STRIP):
-                strip[white, c] += (w * strip[j, c] + x * strip[j + 1, c]) + (
-                    y * strip[j + 2, c] + z * strip[j + 3, c]
-                )
-            j += 4
-        while j <= r:
-            w = narrow * whiteners[k, r, j]
-            for c in range(_STRIP):
-                strip[white, c] += w * strip[j, c]
-            j += 1
-        for c in range(_STRIP):
-            strip[distance, c] += strip[white, c] * strip[white, c]
+@inlined
+def _share(
+    t: int,
+    place: int,
+    n_concerned: int,
+    points: Array,
+    weights: Array,
+    threshold: float,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
+) -> int:
+    """Learn a row by all components concerned, and return how many have gained from it.
 
-
-@internal
-def _add_up(k: int, strip: Array, sums: Array, scatters: Array) -> None:
-    """Add the rows of a strip to the sums, by the roots of their shares."""
-    n_features = sums.shape[2]
-    root = 2 * n_features + 1
-    for r in range(n_features):
-        total, square, white = 0.0, 0.0, 0.0
-        for c in range(_STRIP):
-            share = strip[root, c] * strip[root, c]
-            total += share * strip[r, c]
-            square += share * strip[r, c] * strip[r, c]
-            strip[n_features + r, c] *= strip[root, c]
-            white += strip[root, c] * strip[n_features + r, c]
-        sums[k, _DEVIATION, r] += total
-        sums[k, _SQUARE, r] += square
-        sums[k, _WHITE, r] += white
-        j = 0
-        while j + 4 <= r + 1:
-            w, x, y, z = 0.0, 0.0, 0.0, 0.0
-            for c in range(_STRIP):
-                value = strip[n_features + r, c]
-                w += value * strip[n_features + j, c]
-                x += value * strip[n_features + j + 1, c]
-                y += value * strip[n_features + j + 2, c]
-                z += value * strip[n_features + j + 3, c]
-            scatters[k, r, j] += w
-            scatters[k, r, j + 1] += x
-            scatters[k, r, j + 2] += y
-            scatters[k, r, j + 3] += z
-            j += 4
-        while j <= r:
-            w = 0.0
-            for c in range(_STRIP):
-                w += strip[n_features + r, c] * strip[n_features + j, c]
-            scatters[k, r, j] += w
-            j += 1
-
-
-@internal
-def _learn_together(k: int, weights: Array, rows: Rows, state: State, scratch: Array) -> None:
-    """Let a component learn the rows that were summed up."""
-    means, marginals, masses = state.means, state.marginals, state.masses
-    sums, scatters = rows.sums, rows.scatters
-    before = masses[k]
-    for c in range(rows.first[k], rows.last[k]):
-        masses[k] += weights[rows.numbers[c]]
-    after, kept = masses[k] / before, before / masses[k]
-    for r in range(means.shape[1]):
-        shift, least = sums[k, _DEVIATION, r] / after, kept * marginals[k, r]
-        means[k, r] += shift
-        marginals[k, r] = max(least + (sums[k, _SQUARE, r] / after - shift * shift), least)
-        for j in range(r + 1):
-            common = sums[k, _WHITE, r] * sums[k, _WHITE, j] / after
-            scatters[k, r, j] = (scatters[k, r, j] - common) / after
-        scatters[k, r, r] += kept
-    _decompose(k, scatters)
-    _update_factor(k, state.whiteners, state.remainders, state.variances, scatters, scratch)
-    state.log_dets[k] = log_determinant(state.variances, k)
-
-
-@internal
-def _decompose(k: int, matrices: Array) -> None:
-    """Replace a lower triangle by its factors ``L P L'``, the pivots on the diagonal."""
-    for r in range(matrices.shape[1]):
-        for j in range(r):
-            total = matrices[k, r, j]
-            for i in range(j):
-                total -= matrices[k, r, i] * matrices[k, j, i]
-            matrices[k, r, j] = total
-        pivot = matrices[k, r, r]
-        for j in range(r):
-            factor = matrices[k, r, j] / matrices[k, j, j]
-            pivot -= factor * matrices[k, r, j]
-            matrices[k, r, j] = factor
-        matrices[k, r, r] = pivot
-
-
-@compensated
-def _update_factor(
-    k: int, whiteners: Array, remainders: Array, variances: Array, factors: Array, scratch: Array
-) -> None:
-    r"""Replace a covariance by another one, in units in which it was the identity.
-
-    With :math:`L P L^\top` the factors of that one and memory back in the
-    variables' units, :math:`T' = L^{-1} T` and :math:`v' = P v`, row by row.
-    No variance comes near its floor: it is far from it, and loses a third at most.
+    None has, and nothing is learnt, if the row may be novel or an allowance ends.
     """
-    n_features = variances.shape[1]
-    for r in range(n_features):
-        scratch[0, r] = math.sqrt(variances[k, r])
-        for i in range(r):
-            scratch[1, i] = remainders[k, r, i]
+    concerned, distances, posteriors = ahead.concerned, scratch.distances, scratch.posteriors
+    nearest, least = np.inf, np.inf
+    for c in range(n_concerned):
+        k = concerned[c]
+        distances[k] = _measure(k, t, points, state, scratch)
+        nearest = min(nearest, distances[k])
+        least = min(least, state.log_dets[k] + distances[k])
+    total = 0.0
+    for c in range(n_concerned):
+        k = concerned[c]
+        # Masses are no further apart than any numbers, so none needs a logarithm.
+        posteriors[k] = state.masses[k] * math.exp(
+            0.5 * (least - state.log_dets[k] - distances[k])
+        )
+        total += posteriors[k]
+    certain = nearest < threshold
+    for c in range(n_concerned):
+        k = concerned[c]
+        posteriors[k] = weights[t] * (posteriors[k] / total)
+        # What its own component gains of a row that was measured is counted already.
+        if c > 0 or not ahead.distances[place] < np.inf:
+            certain &= allow(k, posteriors[k], distances[k], state.masses, ahead)
+    n_gaining = 0
+    for c in range(n_concerned if certain else 0):
+        k = concerned[c]
+        n_gaining += _gain(k, posteriors[k], state, scratch, ahead)
+    return n_gaining
+
+
+@inlined
+def _catch_up(
+    k: int,
+    until: int,
+    points: Array,
+    weights: Array,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
+) -> None:
+    """Let a component learn those of its rows that come before ``until``."""
+    begin = ahead.following[k]
+    end = begin
+    while end < ahead.last[k] and ahead.numbers[end] < until:
+        end += 1
+    if begin < end:
+        if ahead.untouched[k] == 0 or begin > ahead.first[k] or end < ahead.last[k]:
+            sum_up(k, begin, end, np.inf, points, weights, state, ahead)
+        learn_together(k, begin, end, weights, state, scratch, ahead)
+        ahead.untouched[k] = 0
+        ahead.following[k] = end
+
+
+@inlined
+def _measure(k: int, t: int, points: Array, state: State, scratch: Scratch) -> float:
+    """Squared distance of a row; its deviation and residuals are kept."""
+    distance = 0.0
+    for r in range(points.shape[1]):
+        scratch.deviations[k, r] = points[t, r] - state.means[k, r]
+        total = scratch.deviations[k, r]
         for j in range(r):
-            factor = factors[k, r, j] * (scratch[0, r] / scratch[0, j])
-            for i in range(j + 1):
-                scratch[1, i] -= factor * whiteners[k, j, i]
-        for i in range(r):
-            old = whiteners[k, r, i]
-            entry = old + scratch[1, i]
-            whiteners[k, r, i] = entry
-            remainders[k, r, i] = scratch[1, i] - (entry - old)
-        variances[k, r] *= factors[k, r, r]
+            total += state.whiteners[k, r, j] * scratch.deviations[k, j]
+        scratch.residuals[k, r] = total
+        distance += total * total / state.variances[k, r]
+    return distance
+
+
+@inlined
+def _gain(k: int, gained: float, state: State, scratch: Scratch, ahead: Ahead) -> bool:
+    """Let a component learn the row that was measured last, if anything would change."""
+    gains = state.masses[k] + gained != state.masses[k]
+    if gains:
+        if take_in(k, gained, False, state, scratch):
+            put_right(k, state, scratch)
+        ahead.untouched[k] = 0
+    return gains

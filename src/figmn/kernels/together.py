@@ -1,0 +1,204 @@
+"""One component learns many rows by one update of its matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from figmn._typing import Array
+from figmn.kernels.compiler import compensated, inlined, internal
+from figmn.kernels.factor import log_determinant
+
+if TYPE_CHECKING:
+    from figmn.kernels.learning import Scratch, State
+    from figmn.kernels.strides import Ahead
+
+STRIP: Final = 64
+"""Rows that are measured side by side."""
+
+# Sums over a component's rows: of deviations, of their squares, and of whitened ones.
+_DEVIATION, _SQUARE, _WHITE = range(3)
+
+
+@internal
+def sum_up(
+    k: int,
+    begin: int,
+    end: int,
+    limit: float,
+    points: Array,
+    weights: Array,
+    state: State,
+    ahead: Ahead,
+) -> None:
+    """Measure a component's rows from the ``begin``-th on, and sum over the near ones.
+
+    Rows that are not within ``limit`` get an infinite distance. Where one cannot be
+    measured at all, the component's rows end.
+
+    Rows lie side by side, and where there are none, zeros. In ``strip`` are deviations,
+    what is left of them after whitening, distances, and roots of shares.
+    """
+    n_features, strip = points.shape[1], ahead.strip
+    distance, root = 2 * n_features, 2 * n_features + 1
+    for r in range(n_features):
+        for i in range(3):
+            ahead.sums[k, i, r] = 0.0
+        for i in range(r + 1):
+            ahead.scatters[k, r, i] = 0.0
+    while begin < end:
+        width = min(STRIP, end - begin)
+        for c in range(width):
+            for i in range(n_features):
+                strip[i, c] = points[ahead.numbers[begin + c], i] - state.means[k, i]
+        _whiten(k, state.whiteners, state.variances, strip)
+        for c in range(STRIP):
+            if c < width and not strip[distance, c] < np.inf:
+                width, end = c, begin + c
+                ahead.last[k] = end
+            if c < width:
+                near = strip[distance, c] < limit
+                ahead.distances[begin + c] = strip[distance, c] if near else np.inf
+                strip[root, c] = math.sqrt(weights[ahead.numbers[begin + c]] / state.masses[k])
+            if c >= width or not strip[distance, c] < limit:
+                for i in range(2 * n_features + 2):
+                    strip[i, c] = 0.0
+        _add_up(k, strip, ahead.sums, ahead.scatters)
+        begin += STRIP
+
+
+@inlined
+def _whiten(k: int, whiteners: Array, variances: Array, strip: Array) -> None:
+    """Whiten deviations, and measure them."""
+    n_features = variances.shape[1]
+    distance = 2 * n_features
+    for c in range(STRIP):
+        strip[distance, c] = 0.0
+    for r in range(n_features):
+        narrow, white = 1.0 / math.sqrt(variances[k, r]), n_features + r
+        for c in range(STRIP):
+            strip[white, c] = 0.0
+        j = 0
+        while j + 4 <= r + 1:  # four at a time, for fewer passes through memory
+            w, x = narrow * whiteners[k, r, j], narrow * whiteners[k, r, j + 1]
+            y, z = narrow * whiteners[k, r, j + 2], narrow * whiteners[k, r, j + 3]
+            for c in range(STRIP):
+                strip[white, c] += (w * strip[j, c] + x * strip[j + 1, c]) + (
+                    y * strip[j + 2, c] + z * strip[j + 3, c]
+                )
+            j += 4
+        while j <= r:
+            w = narrow * whiteners[k, r, j]
+            for c in range(STRIP):
+                strip[white, c] += w * strip[j, c]
+            j += 1
+        for c in range(STRIP):
+            strip[distance, c] += strip[white, c] * strip[white, c]
+
+
+@inlined
+def _add_up(k: int, strip: Array, sums: Array, scatters: Array) -> None:
+    """Add the rows of a strip to the sums, by the roots of their shares."""
+    n_features = sums.shape[2]
+    root = 2 * n_features + 1
+    for r in range(n_features):
+        total, square, white = 0.0, 0.0, 0.0
+        for c in range(STRIP):
+            share = strip[root, c] * strip[root, c]
+            total += share * strip[r, c]
+            square += share * strip[r, c] * strip[r, c]
+            strip[n_features + r, c] *= strip[root, c]
+            white += strip[root, c] * strip[n_features + r, c]
+        sums[k, _DEVIATION, r] += total
+        sums[k, _SQUARE, r] += square
+        sums[k, _WHITE, r] += white
+        j = 0
+        while j + 4 <= r + 1:
+            w, x, y, z = 0.0, 0.0, 0.0, 0.0
+            for c in range(STRIP):
+                value = strip[n_features + r, c]
+                w += value * strip[n_features + j, c]
+                x += value * strip[n_features + j + 1, c]
+                y += value * strip[n_features + j + 2, c]
+                z += value * strip[n_features + j + 3, c]
+            scatters[k, r, j] += w
+            scatters[k, r, j + 1] += x
+            scatters[k, r, j + 2] += y
+            scatters[k, r, j + 3] += z
+            j += 4
+        while j <= r:
+            w = 0.0
+            for c in range(STRIP):
+                w += strip[n_features + r, c] * strip[n_features + j, c]
+            scatters[k, r, j] += w
+            j += 1
+
+
+@inlined
+def learn_together(
+    k: int, begin: int, end: int, weights: Array, state: State, scratch: Scratch, ahead: Ahead
+) -> None:
+    """Let a component learn the rows that were summed up."""
+    means, marginals, masses = state.means, state.marginals, state.masses
+    sums, scatters = ahead.sums, ahead.scatters
+    before = masses[k]
+    for c in range(begin, end):
+        masses[k] += weights[ahead.numbers[c]]
+    after, kept = masses[k] / before, before / masses[k]
+    for r in range(means.shape[1]):
+        shift, least = sums[k, _DEVIATION, r] / after, kept * marginals[k, r]
+        means[k, r] += shift
+        marginals[k, r] = max(least + (sums[k, _SQUARE, r] / after - shift * shift), least)
+        for j in range(r + 1):
+            common = sums[k, _WHITE, r] * sums[k, _WHITE, j] / after
+            scatters[k, r, j] = (scatters[k, r, j] - common) / after
+        scatters[k, r, r] += kept
+    _decompose(k, scatters)
+    _update_factor(k, state.whiteners, state.remainders, state.variances, scatters, scratch)
+    state.log_dets[k] = log_determinant(state.variances, k)
+
+
+@inlined
+def _decompose(k: int, matrices: Array) -> None:
+    """Replace a lower triangle by its factors ``L P L'``, the pivots on the diagonal."""
+    for r in range(matrices.shape[1]):
+        for j in range(r):
+            total = matrices[k, r, j]
+            for i in range(j):
+                total -= matrices[k, r, i] * matrices[k, j, i]
+            matrices[k, r, j] = total
+        pivot = matrices[k, r, r]
+        for j in range(r):
+            factor = matrices[k, r, j] / matrices[k, j, j]
+            pivot -= factor * matrices[k, r, j]
+            matrices[k, r, j] = factor
+        matrices[k, r, r] = pivot
+
+
+@compensated
+def _update_factor(
+    k: int, whiteners: Array, remainders: Array, variances: Array, factors: Array, scratch: Scratch
+) -> None:
+    r"""Replace a covariance by another one, in units in which it was the identity.
+
+    With :math:`L P L^\top` the factors of that one and memory back in the
+    variables' units, :math:`T' = L^{-1} T` and :math:`v' = P v`, row by row.
+    No variance comes near its floor: it is far from it, and loses a third at most.
+    """
+    n_features, change, roots = variances.shape[1], scratch.vector, scratch.residuals
+    for r in range(n_features):
+        roots[k, r] = math.sqrt(variances[k, r])
+        for i in range(r):
+            change[i] = remainders[k, r, i]
+        for j in range(r):
+            factor = factors[k, r, j] * (roots[k, r] / roots[k, j])
+            for i in range(j + 1):
+                change[i] -= factor * whiteners[k, j, i]
+        for i in range(r):
+            old = whiteners[k, r, i]
+            entry = old + change[i]
+            whiteners[k, r, i] = entry
+            remainders[k, r, i] = change[i] - (entry - old)
+        variances[k, r] *= factors[k, r, r]
