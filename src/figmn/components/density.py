@@ -18,6 +18,9 @@ _LEAST_ROWS: Final = 32
 _FEW_VALUES: Final = 512  # up to here a compiled loop is faster than NumPy's
 _BLOCK: Final = 512  # rows at a time, to stay in the cache
 NONE: Final = np.empty(0)
+_NOTHING: Final = np.empty((0, 0))
+WITHOUT_FILLING: Final = (NONE, _NOTHING, _NOTHING)
+"""What evaluation writes distances and joint densities alone for."""
 
 
 def are_few(rows: Array) -> bool:
@@ -47,7 +50,7 @@ def evaluated(
     log_joint = np.empty_like(distances)
     components = (len(means), means, whiteners, variances, log_dets, weights, 1.0)
     if are_few(rows):
-        evaluation.evaluate(rows, *components, distances, log_joint, NONE)
+        evaluation.evaluate(rows, *components, distances, log_joint, *WITHOUT_FILLING)
         return distances, log_joint
     complete: AnyArray = np.asarray(~np.isnan(rows).any(axis=1))
     if complete.any():
@@ -57,9 +60,33 @@ def evaluated(
     rest = ~complete
     if rest.any():
         parts = np.empty((2, int(rest.sum()), len(means)))
-        evaluation.evaluate(rows[rest], *components, parts[0], parts[1], NONE)
+        evaluation.evaluate(rows[rest], *components, parts[0], parts[1], *WITHOUT_FILLING)
         distances[rest], log_joint[rest] = parts
     return distances, log_joint
+
+
+def filled(
+    rows: Array, means: Array, whiteners: Array, variances: Array, posteriors: Array
+) -> Array:
+    """Rows with NaN replaced by their conditional means, by posteriors of shape (N, K)."""
+    filled = np.where(np.isnan(rows), 0.0, rows)
+    ones, parts = np.ones(len(means)), np.empty((2, len(rows), len(means)))
+    evaluation.evaluate(
+        rows,
+        len(means),
+        means,
+        whiteners,
+        variances,
+        ones,
+        ones,
+        1.0,
+        parts[0],
+        parts[1],
+        NONE,
+        np.ascontiguousarray(posteriors),
+        filled,
+    )
+    return filled
 
 
 def _distances(rows: Array, means: Array, whiteners: Array, variances: Array) -> Array:

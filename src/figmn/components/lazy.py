@@ -12,7 +12,7 @@ from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import blocks, factors
 from figmn.components import state as states
 from figmn.components.base import Components, Split
-from figmn.components.density import NONE
+from figmn.components.density import WITHOUT_FILLING, filled
 from figmn.components.layout import SCALARS, VECTORS, check
 from figmn.components.pending import Pending
 from figmn.components.whole import Whole
@@ -219,7 +219,8 @@ class LazyComponents(Components):
                     log_joint[t, k] -= 0.5 * distance
             else:
                 parts = np.empty((2, len(rest), 1))
-                evaluation.evaluate(rows[rest], 1, *self._one(k), 1.0, parts[0], parts[1], NONE)
+                component = (1, *self._one(k), 1.0)
+                evaluation.evaluate(rows[rest], *component, *parts, *WITHOUT_FILLING)
                 distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
         return distances, log_joint
 
@@ -270,20 +271,17 @@ class LazyComponents(Components):
         )
 
     def filled(self, rows: Array, posteriors: Array) -> Array:
-        filled = np.where(np.isnan(rows), 0.0, rows)
+        completed = np.where(np.isnan(rows), 0.0, rows)
         incomplete = np.flatnonzero(np.isnan(rows).any(axis=1))
         missing = np.isnan(rows[incomplete])
-        part = np.empty((len(incomplete), self.n_features))
         for k in range(self.n_components if len(incomplete) else 0):
-            share = np.ascontiguousarray(posteriors[incomplete, k : k + 1])
+            share = posteriors[incomplete, k : k + 1]
             if len(self.roots[k]) == 0:
-                completed = [self._completed(k, rows[t])[2] for t in incomplete]
-                filled[incomplete] += np.where(missing, share * np.array(completed), 0.0)
-                continue
-            mean, whitener, variances, _, _ = self._one(k)
-            evaluation.fill(rows[incomplete], mean, whitener, variances, share, part)
-            filled[incomplete] += np.where(missing, part, 0.0)
-        return filled
+                part = share * np.array([self._completed(k, rows[t])[2] for t in incomplete])
+            else:
+                part = filled(rows[incomplete], *self._one(k)[:3], share)
+            completed[incomplete] += np.where(missing, part, 0.0)
+        return completed
 
     def log_joint(self, rows: Array) -> Array:
         if self.n_components < 2 or np.isnan(rows).any():

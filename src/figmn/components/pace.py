@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from figmn._typing import Array
+from figmn.kernels.doubts import MOST_COMPONENTS
 from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, learn
 from figmn.kernels.moments import absorb_all
 from figmn.kernels.strides import Ahead, room_ahead, stride
@@ -17,16 +18,16 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
 _SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
 _SHORTEST_REST, _LONGEST_REST = 64, 2048  # rows learnt one by one, where strides do not pay
-_DOUBT = 4
+_DOUBT = 4  # rows that could be learnt together while one is learnt that is in doubt
 _MATURE = 100  # rows of a component that are likely to allow for strides
 
 
 class Pace:
     """The way of components through a chunk of rows.
 
-    Strides become longer while they last, and shorter where rows are in doubt.
-    Where most of them are, rows are learnt one by one for ever longer times.
-    Nothing but rounding depends on it.
+    Strides become longer while they last, and shorter where they end early, or where
+    more rows are in doubt than need be. Where most of them rightly are, rows are learnt
+    one by one for ever longer times. Nothing but rounding depends on it.
 
     Parameters
     ----------
@@ -91,10 +92,8 @@ class Pace:
         # Each stride tells all pairs of components apart, and updates their matrices.
         shortest = max(_SHORTEST, n_components * (2 * n_components + n_features // 2))
         self._length = max(self._length, shortest)
-        ahead = self._ahead
-        if ahead is None or len(ahead.last) != n_components:
-            ahead = self._ahead = room_ahead(min(_LONGEST, len(self.rows)), n_components, n_features)
-        while n_components > 0 and (length := self._possible()) >= shortest:
+        ahead = self._room_ahead(n_components)
+        while 0 < n_components <= MOST_COMPONENTS and (length := self._possible()) >= shortest:
             start = self.done
             self.done, singly, needless = stride(
                 self.rows,
@@ -109,12 +108,20 @@ class Pace:
             if self.settings.adaptive:
                 learnt = slice(start, self.done)
                 absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
-            if self.done - start < length:
-                return self.done + self._slow_down(self.done - start, length, shortest)
+            together = self.done - start - singly
+            if self.done - start < length or 4 * together < length:
+                return self.done + self._slow_down(together, length, shortest)
+            longer = _DOUBT * needless < shortest
+            self._length = 5 * length // 4 if longer else max(4 * length // 5, shortest)
             self._rest = _SHORTEST_REST
-            self._length = 5 * length // 4 if needless * _DOUBT < shortest else 4 * length // 5
-            self._length = max(self._length, shortest)
         return self.done + 2 * _SHORTEST
+
+    def _room_ahead(self, n_components: int) -> Ahead:
+        """Room for strides with so many components."""
+        if self._ahead is None or len(self._ahead.last) != n_components:
+            n_rows, n_features = self.rows.shape
+            self._ahead = room_ahead(min(n_rows, _LONGEST), n_components, n_features)
+        return self._ahead
 
     def _possible(self) -> int:
         """Length of the next stride: no component may become spurious within it."""
@@ -125,10 +132,10 @@ class Pace:
                 length = min(length, self.settings.prune_age - int(ages.max()))
         return length
 
-    def _slow_down(self, ran: int, length: int, shortest: int) -> int:
-        """How many rows to go on one by one after a stride that ended early."""
-        self._length = (length + ran) // 3
-        if 3 * ran >= shortest:  # it has paid nevertheless
+    def _slow_down(self, together: int, length: int, shortest: int) -> int:
+        """How many rows to go on one by one after a stride that has not lived up to its length."""
+        self._length = (length + together) // 3
+        if 3 * together >= shortest:  # it has paid nevertheless
             self._rest = _SHORTEST_REST
             return 1
         rest = self._rest

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index, IntArray
 from figmn.components import state as states
 from figmn.components.base import Components, Split
-from figmn.components.density import are_few, evaluated
+from figmn.components.density import WITHOUT_FILLING, are_few, evaluated, filled
 from figmn.components.factors import inverses
 from figmn.components.pace import Pace
 from figmn.kernels import evaluation
@@ -30,6 +30,9 @@ class PlainComponents(Components):
     def __init__(self, state: State) -> None:
         self.state = state
         self._scratch: Scratch | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_scratch": None}
 
     @property
     def moments(self) -> Array:  # type: ignore[override]
@@ -117,13 +120,12 @@ class PlainComponents(Components):
             distances,
             log_joint,
             log_density,
+            *WITHOUT_FILLING[1:],
         )
         return log_density
 
     def filled(self, rows: Array, posteriors: Array) -> Array:
-        filled = np.empty_like(rows)
-        evaluation.fill(rows, self.means, *self.factors(), posteriors, filled)
-        return filled
+        return filled(rows, self.means, *self.factors(), posteriors)
 
     def marginal(self, variables: Index) -> PlainComponents:
         return type(self)(states.marginal(self, variables))

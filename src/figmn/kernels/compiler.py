@@ -44,6 +44,7 @@ Below it, assembling the covariance matrix would round to an indefinite one.
 # NaN and infinity keep their meaning: the kernels test for them.
 _FLAGS: dict[str, Any] = {
     "cache": True,
+    "no_rewrites": True,  # of array expressions, of which there are none
     "nogil": True,
     "no_cfunc_wrapper": True,
     "error_model": "numpy",
@@ -84,8 +85,12 @@ def internal(function: Function) -> Function:
 
 
 def compensated(function: Function) -> Function:
-    """The same as written: rounding errors that are carried along must not be optimised away."""
-    return cast(Function, numba.njit(**{**_INTERNAL, "fastmath": {"contract"}, "forceinline": True})(function))
+    """The same as written: rounding errors that are carried along must not be optimised away.
+
+    It is merged into its callers, once both have been compiled with flags of their own.
+    """
+    flags = {**_INTERNAL, "fastmath": {"contract"}, "forceinline": True}
+    return cast(Function, numba.njit(**flags)(function))
 
 
 def inlined(function: Function) -> Function:

@@ -106,7 +106,7 @@ def allow(k: int, gained: float, distance: float, masses: Array, ahead: Ahead) -
     reached = math.sqrt(bounds[k, _SPREAD] * distance) + bounds[k, _SHIFT]
     bounds[k, _WEIGHT_LEFT] -= share
     bounds[k, _SCATTER_LEFT] -= share * reached * reached
-    allowed = bounds[k, _WEIGHT_LEFT] >= 0.0 and bounds[k, _SCATTER_LEFT] >= 0.0
+    allowed = bool(bounds[k, _WEIGHT_LEFT] >= 0.0 and bounds[k, _SCATTER_LEFT] >= 0.0)
     if not allowed:
         ahead.allowances[k] = min(_MORE_ALLOWED * ahead.allowances[k], _MOST_ALLOWANCE)
     return allowed

@@ -29,6 +29,8 @@ def evaluate(
     distances: Array,
     log_joint: Array,
     log_density: Array,
+    posteriors: Array,
+    filled: Array,
 ) -> None:
     r"""Squared distances and :math:`\log p(j) p(x_{known} \mid j)` of rows, and the sum.
 
@@ -47,6 +49,10 @@ def evaluate(
         Written.
     log_density : array of shape (N,) or (0,)
         Written, unless it is empty.
+    posteriors : array of shape (N, K) or (0, 0)
+    filled : array of shape (N, D) or (0, 0)
+        Unless it is empty, what components expect where entries are missing is added
+        to it, by these posteriors.
     """
     n_points, n_features = points.shape
     deviations = np.empty((count, n_features))
@@ -76,6 +82,9 @@ def evaluate(
             log_det += log_dets[k]
             if n_known == 0:  # nothing is known: exactly the prior, without rounding
                 distance, log_det = 0.0, 0.0
+            for m in range(n_missing if len(filled) > 0 else 0):
+                i = missing[m]
+                filled[t, i] += posteriors[t, k] * (means[k, i] + deviations[k, i])
             distances[t, k] = distance
             log_joint[t, k] = log_weights[k] - 0.5 * (n_known * _LOG_2PI + log_det + distance)
         if len(log_density) > 0:
@@ -140,47 +149,6 @@ def shares_of_few(values: Array) -> Array:
         for k in range(values.shape[1]):
             shares[i, k] /= total
     return shares
-
-
-@compiled
-def fill(
-    points: Array,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    posteriors: Array,
-    out: Array,
-) -> None:
-    """Replace NaN by the mixture's conditional mean given the row's known entries.
-
-    Parameters
-    ----------
-    points, out : arrays of shape (N, D)
-    means, variances : arrays of shape (K, D)
-    whiteners : array of shape (K, D, D)
-    posteriors : array of shape (N, K)
-        Of the components, given the known entries.
-    """
-    n_points, n_features = points.shape
-    deviations = np.empty(means.shape)
-    residual = np.empty(means.shape)
-    missing = np.empty(n_features, np.int64)
-    systems = np.empty((means.shape[0], n_features, n_features + 2))
-    for t in range(n_points):
-        n_missing = find_missing(points, t, missing)
-        for i in range(n_features):
-            out[t, i] = points[t, i]
-        for m in range(n_missing):
-            out[t, missing[m]] = 0.0
-        if n_missing == 0:
-            continue
-        for k in range(means.shape[0]):
-            for i in range(n_features):
-                deviations[k, i] = points[t, i] - means[k, i]
-            complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
-            for m in range(n_missing):
-                i = missing[m]
-                out[t, i] += posteriors[t, k] * (means[k, i] + deviations[k, i])
 
 
 @compiled

@@ -207,37 +207,38 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
     Deviation, residuals and distance are read from ``scratch``. Returns whether
     numbers have come to their limits, and must be put right.
     """
+    means, marginals, log_dets = state.means, state.marginals, state.log_dets
     before, distance = state.masses[k], scratch.distances[k]
     after = before + gained
     state.masses[k] = after
     # Each of the three is rounded but once.
     share, kept, growth = gained / after, before / after, gained / before
     gain = _printed_gain(share, kept, distance) if printed_rule else share * kept
-    n_features = state.means.shape[1]
+    n_features = means.shape[1]
     for i in range(n_features):
         deviation = scratch.deviations[k, i]
-        state.means[k, i] += share * deviation
-        marginal = kept * state.marginals[k, i] + gain * deviation * deviation
-        state.marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
+        means[k, i] += share * deviation
+        marginal = kept * marginals[k, i] + gain * deviation * deviation
+        marginals[k, i] = max(marginal, SMALLEST_VARIANCE)
     lifted = shrink_and_add(
         state.whiteners,
         state.remainders,
         state.variances,
-        state.marginals,
+        marginals,
         k,
         scratch.residuals,
         kept,
         gain,
         scratch.vector,
     )
-    state.log_dets[k] += math.log1p(gain / kept * distance) - n_features * math.log1p(growth)
+    log_dets[k] += math.log1p(gain / kept * distance) - n_features * math.log1p(growth)
     # Where a variance grows beyond the digits of a number, so do the rounding errors
     # of slopes on it, beyond what marginals tell. As for the logarithm, comparisons:
     # sums that may be regrouped make math.isfinite true of infinity.
     return (
         lifted
         or not gain * distance <= kept / UNEXPLAINED
-        or not abs(state.log_dets[k]) < np.inf
+        or not abs(log_dets[k]) < np.inf
     )
 
 
@@ -264,38 +265,41 @@ def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch
     component can no longer gain anything from the row: if a likely one comes
     first, most do so after a few variables, or before the first.
     """
+    means, whiteners, variances = state.means, state.whiteners, state.variances
+    deviations, distances = scratch.deviations, scratch.distances
+    posteriors, priors = scratch.posteriors, scratch.priors
     n_components = state.size[0]
     first = _likely(points, t, state, scratch) if n_components > 1 else 0
     nearest, largest = np.inf, -np.inf
     for turn in range(n_components):
         k = first if turn == 0 else (0 if turn == first else turn)
         margin = LOG_LOST if weight <= state.masses[k] else LOG_ZERO
-        limit = max(nearest, 2.0 * (scratch.priors[k] - largest + margin))
-        if turn > 0 and scratch.distances[k] > limit:
-            scratch.posteriors[k] = -np.inf
+        limit = max(nearest, 2.0 * (priors[k] - largest + margin))
+        if turn > 0 and distances[k] > limit:
+            posteriors[k] = -np.inf
             continue
         distance = 0.0
         for r in range(points.shape[1]):
-            scratch.deviations[k, r] = points[t, r] - state.means[k, r]
-            total = scratch.deviations[k, r]
+            deviations[k, r] = points[t, r] - means[k, r]
+            total = deviations[k, r]
             for j in range(r):
-                total += state.whiteners[k, r, j] * scratch.deviations[k, j]
+                total += whiteners[k, r, j] * deviations[k, j]
             scratch.residuals[k, r] = total
-            distance += total * total / state.variances[k, r]
+            distance += total * total / variances[k, r]
             if distance > limit:
                 break
         if distance > limit:
-            scratch.posteriors[k] = -np.inf
+            posteriors[k] = -np.inf
             continue
         if not distance <= LARGEST_DISTANCE:
             distance = residuals(
-                state.whiteners, state.variances, k, scratch.deviations, scratch.residuals
+                whiteners, variances, k, deviations, scratch.residuals
             )
-        scratch.distances[k] = distance
-        scratch.posteriors[k] = scratch.priors[k] - 0.5 * distance
+        distances[k] = distance
+        posteriors[k] = priors[k] - 0.5 * distance
         nearest = min(nearest, distance)
-        largest = max(largest, scratch.posteriors[k])
-    _normalise(scratch.posteriors, n_components, largest)
+        largest = max(largest, posteriors[k])
+    _normalise(posteriors, n_components, largest)
     return nearest
 
 

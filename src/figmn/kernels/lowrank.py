@@ -24,7 +24,7 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.blas import add_product, solve_lower
-from figmn.kernels.compiler import LARGEST_DISTANCE, SMALLEST_VARIANCE, compiled
+from figmn.kernels.compiler import LARGEST_DISTANCE, SMALLEST_VARIANCE, compiled, uncounted
 
 # Variables at a time, in folding: small enough for panels to stay in the cache, and
 # larger where the whole matrix does not. Whitening does with fewer, larger ones.
@@ -184,7 +184,7 @@ def inner_products(whitened: Array, along: Array, out: Array) -> None:
         add_product(-1.0, along.T, along, 1.0, out)
 
 
-@compiled
+@uncounted
 def cholesky(matrix: Array, least: float) -> None:
     """Replace the lower triangle of a symmetric matrix by its Cholesky factor.
 
@@ -205,7 +205,6 @@ def cholesky(matrix: Array, least: float) -> None:
             matrix[r, c] = 0.0
 
 
-@compiled
 def advance(
     points: Array,
     taken: IntArray,
@@ -234,6 +233,15 @@ def advance(
     joining : array of shape (C, D)
         Written: the rows, whitened by the base.
     """
+    _move(points, taken, shares, mean, marginals)
+    add_product(1.0, steps, whitened, 0.0, joining)
+
+
+@uncounted
+def _move(
+    points: Array, taken: IntArray, shares: Array, mean: Array, marginals: Array
+) -> None:
+    """Move the mean and the marginals towards points, one after the other."""
     for c in range(taken.shape[0]):
         t, share = taken[c], shares[c]
         kept = 1.0 - share
@@ -242,7 +250,6 @@ def advance(
             mean[i] += share * deviation
             marginal = kept * (marginals[i] + share * deviation * deviation)
             marginals[i] = max(marginal, SMALLEST_VARIANCE)
-    add_product(1.0, steps, whitened, 0.0, joining)
 
 
 def corner_of(steps: Array, products: Array, out: Array) -> None:
@@ -295,7 +302,6 @@ def restore(factor: Array, rows: Array, out: Array) -> None:
         add_product(1.0, factor, rows, 0.0, out)
 
 
-@compiled
 def fold(root: Array, joining: Array) -> None:
     r"""Make the covariance of a root ``B`` that of ``B^{-1} (I + Y' Y) B^{-T}``, in place.
 
@@ -316,29 +322,22 @@ def fold(root: Array, joining: Array) -> None:
         ``Y``.
     """
     n_rows, n_features = joining.shape
-    middle = np.zeros((n_rows, n_rows))
-    for r in range(n_rows):
-        middle[r, r] = 1.0
-    carried = np.zeros((n_rows, n_features))
+    middle, carried = np.eye(n_rows), np.zeros((n_rows, n_features))
     size = _PANEL if n_features < _LARGE else _LARGE_PANEL
-    passing = np.empty((size, n_rows))
-    corner = np.empty((size, size))
     for start in range(0, n_features, size):
         stop = min(start + size, n_features)
         width = stop - start
-        panel = joining[:, start:stop]
-        passed = passing[:width]
-        block = corner[:width, :width]
+        panel, leading = joining[:, start:stop], root[start:stop, :stop]
+        passed, block = np.empty((width, n_rows)), np.empty((width, width))
         add_product(1.0, panel.T, middle, 0.0, passed)
         add_product(1.0, passed, panel, 0.0, block)
-        for i in range(width):
-            block[i, i] += 1.0
+        block[np.diag_indices(width)] += 1.0
         cholesky(block, 1.0)
         if start > 0:
             add_product(-1.0, panel.T, carried[:, :start], 1.0, root[start:stop, :start])
-        solve_lower(block, root[start:stop, :stop])
+        solve_lower(block, leading)
         solve_lower(block, passed)
-        add_product(1.0, passed.T, root[start:stop, :stop], 1.0, carried[:, :stop])
+        add_product(1.0, passed.T, leading, 1.0, carried[:, :stop])
         add_product(-1.0, passed.T, passed, 1.0, middle)
 
 

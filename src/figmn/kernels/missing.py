@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import LARGEST, inlined, internal
 from figmn.kernels.factor import residuals
@@ -21,7 +23,7 @@ from figmn.kernels.factor import residuals
 @inlined
 def find_missing(points: Array, t: int, out: IntArray) -> int:
     """Write the positions of NaN in row ``t`` to ``out``; return how many there are."""
-    count = 0
+    count = int(np.int64(0))  # not a literal: functions would be compiled for its type, too
     for i in range(points.shape[1]):
         if math.isnan(points[t, i]):
             out[count] = i

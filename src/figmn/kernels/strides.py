@@ -19,7 +19,6 @@ import numpy as np
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import UNEXPLAINED, compiled, inlined, uncounted
 from figmn.kernels.doubts import FARTHEST, LIMIT, N_BOUNDS, allow, bound, doubt_shared
-from figmn.kernels.factor import residuals
 from figmn.kernels.learning import Scratch, State, put_right, take_in
 from figmn.kernels.together import STRIP, learn_together, sum_up
 
@@ -179,11 +178,15 @@ def _guess(points: Array, start: int, stop: int, state: State, guesses: IntArray
     last = 4 * ((n_features - 1) // 4)
     total, least, best = last + 4, last + 5, last + 6
     # Made here, so that its width is known to the compiler.
-    strip = np.zeros((last + 7, STRIP))
-    means, narrowness = np.zeros((2, n_components, last + 4))
-    for k in range(n_components):
-        for i in range(n_features):
-            means[k, i], narrowness[k, i] = state.means[k, i], 1.0 / state.marginals[k, i]
+    strip = np.empty((last + 7, STRIP))
+    means, narrowness = np.empty((n_components, last + 4)), np.empty((n_components, last + 4))
+    for i in range(last + 4):
+        for k in range(n_components):
+            given = i < n_features
+            means[k, i] = state.means[k, i] if given else 0.0
+            narrowness[k, i] = 1.0 / state.marginals[k, i] if given else 0.0
+        for c in range(STRIP):
+            strip[i, c] = 0.0
     for begin in range(start, stop, STRIP):
         width = min(STRIP, stop - begin)
         for c in range(width):
@@ -412,7 +415,7 @@ def _measure(k: int, t: int, points: Array, state: State, scratch: Scratch) -> f
 @inlined
 def _gain(k: int, gained: float, state: State, scratch: Scratch, ahead: Ahead) -> bool:
     """Let a component learn the row that was measured last, if anything would change."""
-    gains = state.masses[k] + gained != state.masses[k]
+    gains = bool(state.masses[k] + gained != state.masses[k])
     if gains:
         if take_in(k, gained, False, state, scratch):
             put_right(k, state, scratch)
