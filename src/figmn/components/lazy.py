@@ -219,8 +219,10 @@ class LazyComponents(Components):
                     log_joint[t, k] -= 0.5 * distance
             else:
                 parts = np.empty((2, len(rest), 1))
-                component = (1, *self._one(k), 1.0)
-                evaluation.evaluate(rows[rest], *component, *parts, *WITHOUT_FILLING)
+                component = self._one(k)
+                evaluation.evaluate(
+                    rows[rest], 1, *component, 1.0, parts[0], parts[1], *WITHOUT_FILLING
+                )
                 distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
         return distances, log_joint
 

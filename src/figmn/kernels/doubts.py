@@ -144,9 +144,7 @@ def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) ->
 
 
 @inlined
-def _reach(
-    j: int, k: int, needed: float, state: State, scratch: Scratch, bounds: Array
-) -> float:
+def _reach(j: int, k: int, needed: float, state: State, scratch: Scratch, bounds: Array) -> float:
     r"""Squared distance from ``j`` within which ``k`` has no say, or -1.
 
     With :math:`u = S_k^{-1} (m_j - m_k)` and :math:`\Delta^2 = u^\top (m_j - m_k)`,

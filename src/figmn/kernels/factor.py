@@ -154,9 +154,7 @@ def invert(triangles: Array, out: Array) -> None:
 
 
 @uncounted
-def settle(
-    whiteners: Array, variances: Array, marginals: Array, k: int, inverses: Array
-) -> None:
+def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverses: Array) -> None:
     """Make a factor agree with the variables' variances, where rounding has parted them.
 
     The marginals are sums of positive terms, so they are right; slopes are

@@ -235,11 +235,7 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
     # Where a variance grows beyond the digits of a number, so do the rounding errors
     # of slopes on it, beyond what marginals tell. As for the logarithm, comparisons:
     # sums that may be regrouped make math.isfinite true of infinity.
-    return (
-        lifted
-        or not gain * distance <= kept / UNEXPLAINED
-        or not abs(log_dets[k]) < np.inf
-    )
+    return lifted or not gain * distance <= kept / UNEXPLAINED or not abs(log_dets[k]) < np.inf
 
 
 @inlined
@@ -292,9 +288,7 @@ def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch
             posteriors[k] = -np.inf
             continue
         if not distance <= LARGEST_DISTANCE:
-            distance = residuals(
-                whiteners, variances, k, deviations, scratch.residuals
-            )
+            distance = residuals(whiteners, variances, k, deviations, scratch.residuals)
         distances[k] = distance
         posteriors[k] = priors[k] - 0.5 * distance
         nearest = min(nearest, distance)
@@ -375,9 +369,7 @@ def _printed_gain(share: float, kept: float, distance: float) -> float:
 
 
 @inlined
-def _add_uncertainty(
-    k: int, share: float, n_missing: int, state: State, scratch: Scratch
-) -> bool:
+def _add_uncertainty(k: int, share: float, n_missing: int, state: State, scratch: Scratch) -> bool:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
     The deviation is done with by now, so its row serves as scratch. Returns

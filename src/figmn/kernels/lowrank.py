@@ -238,9 +238,7 @@ def advance(
 
 
 @uncounted
-def _move(
-    points: Array, taken: IntArray, shares: Array, mean: Array, marginals: Array
-) -> None:
+def _move(points: Array, taken: IntArray, shares: Array, mean: Array, marginals: Array) -> None:
     """Move the mean and the marginals towards points, one after the other."""
     for c in range(taken.shape[0]):
         t, share = taken[c], shares[c]

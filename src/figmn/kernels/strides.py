@@ -25,6 +25,7 @@ from figmn.kernels.together import STRIP, learn_together, sum_up
 _FEW = 4  # and as many more as there are variables: fewer rows are learnt one by one
 _MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
 _LEAST_SHARE = 1e-12  # of a row in a component's mass: a lighter one may change nothing
+_LEAST_UNEXPLAINED = 16.0 * FARTHEST * UNEXPLAINED  # by the number of variables and 8
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
 
 
@@ -255,12 +256,12 @@ def look_ahead(
 def _accept(k: int, state: State, ahead: Ahead) -> None:
     """Leave a component as many rows as it can learn together, by their weights."""
     n_features, shares, last = state.means.shape[1], ahead.shares, ahead.last
-    # Far from the range of numbers, and from the floors even if the rows should
-    # make a variance grow by as much as they can.
+    # Far from the range of numbers, and from the floors even if these rows, and what
+    # is allowed of others, should make a variance grow by as much as they can.
     ordinary = True
     for i in range(n_features):
         variance, marginal = state.variances[k, i], state.marginals[k, i]
-        ordinary &= variance > FARTHEST * (n_features + 8.0) * UNEXPLAINED * marginal
+        ordinary &= variance > _LEAST_UNEXPLAINED * (n_features + 8.0) * marginal
         ordinary &= variance > _ORDINARY and marginal < 1.0 / _ORDINARY
     end, total = ahead.first[k], 0.0
     while ordinary and end < last[k]:

@@ -185,7 +185,7 @@ def _update_factor(
 
     With :math:`L P L^\top` the factors of that one and memory back in the
     variables' units, :math:`T' = L^{-1} T` and :math:`v' = P v`, row by row.
-    No variance comes near its floor: it is far from it, and loses a third at most.
+    No variance comes near its floor: it was far from it when the stride began.
     """
     n_features, change, roots = variances.shape[1], scratch.vector, scratch.residuals
     for r in range(n_features):
