@@ -11,7 +11,7 @@ from figmn import Mixture
 from figmn.components import pace
 from figmn.kernels.compiler import UNEXPLAINED
 from figmn.reference import IGMN
-from helpers import assert_sound, clusters, direct_log_density
+from helpers import assert_sound, clusters, direct_log_density, reference_like
 
 
 @pytest.fixture
@@ -187,6 +187,49 @@ def test_many_rows_do_not_add_up_to_something_missing(distance, strides):
     for start in range(0, len(rows), 499):
         theirs.learn(rows[start : start + 499])
     assert_alike(ours, theirs, rtol=1e-11)
+
+
+def near_clusters(n_rows, n_features, apart):
+    """Rows of three clusters: two near each other, which share rows, and one far away."""
+    rng = np.random.default_rng(0)
+    rows, which = rng.normal(size=(n_rows, n_features)), rng.integers(3, size=n_rows)
+    rows[:, 0] += np.array([0.0, apart, 100.0])[which]
+    return rows
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 20])
+@pytest.mark.parametrize("apart", [6.0, 8.0, 11.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_doubt_do_not_end_strides(n_features, apart, weighted, strides):
+    rows = near_clusters(6000, n_features, apart)
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, len(rows)) if weighted else None
+    settings = {"scale": 2.0, "beta": 1e-12, "max_components": 3}
+    start = np.array([[0.0], [apart], [100.0]]) * np.eye(n_features)[0]
+    ours, theirs = (
+        Mixture.from_parameters(start, [np.eye(n_features)] * 3, mass=300.0, **settings)
+        for _ in range(2)
+    )
+    ours.learn(rows, weights)
+    assert 1000 < sum(strides) < 5900  # some of them, but not all
+    assert len(strides) < 60
+    for begin in range(0, len(rows), 400):
+        part = slice(begin, begin + 400)
+        theirs.learn(rows[part], None if weights is None else weights[part])
+    assert_alike(ours, theirs)
+
+
+def test_rows_in_doubt_are_learnt_as_by_the_reference(eager):
+    rows = near_clusters(500, 2, 7.0)
+    start = np.array([[0.0, 0.0], [7.0, 0.0], [100.0, 0.0]])
+    ours = Mixture.from_parameters(start, [np.eye(2)] * 3, mass=100.0, beta=1e-12)
+    reference = reference_like(ours, np.ones(2), beta=1e-12)
+    ours.learn(rows)
+    reference.learn(rows)
+    assert 100 < sum(eager) < 450
+    assert ours.n_components == 3
+    assert_allclose(ours.means, reference.means, rtol=1e-9, atol=1e-9)
+    assert_allclose(ours.covariances, reference.covariances, rtol=1e-9, atol=1e-9)
+    assert_allclose(ours.masses, reference.masses, rtol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["novel", "incomplete", "of no weight"])

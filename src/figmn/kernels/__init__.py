@@ -6,8 +6,9 @@ r"""Free functions on contiguous arrays, nearly all compiled: no classes, no val
 ``missing``           what the known entries of a row say about the others
 ``evaluation``        distances and joint log densities of rows
 ``learning``          the sequential learning loop, row by row
-``strides``           rows whose component is beyond doubt, learnt together
+``strides``           many rows at a time: most together, those in doubt in their turn
 ``doubts``            which rows are beyond doubt
+``together``          one component learns many rows by one update
 ``blas``              matrix products in place
 ``lowrank``           one component with rows pending, in matrix products
 ``whole``             one component alone, with its whole precision
