@@ -218,6 +218,22 @@ def test_rows_in_doubt_do_not_end_strides(n_features, apart, weighted, strides):
     assert_alike(ours, theirs)
 
 
+@pytest.mark.parametrize("kind", ["growing", 1e-162, 1e-158, 1e150])
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_weights_of_rows_in_doubt_may_be_extreme(kind, n_features, strides):
+    rows = np.random.default_rng(0).normal(size=(20_000, n_features))
+    rows[1::2, 0] += 8.0
+    growing = np.minimum(1.015 ** np.maximum(np.arange(len(rows)) - 500.0, 0.0), 1e153)
+    weights = growing if kind == "growing" else np.full(len(rows), kind)
+    settings = {"scale": 1.0, "delta": 1.0, "beta": 1e-4, "max_components": 5}
+    ours = Mixture(n_features, **settings).learn(rows, weights)
+    assert strides
+    assert_sound(ours)
+    theirs = learnt_singly(rows, weights, **settings)
+    assert_allclose(ours.masses, theirs.masses, rtol=1e-8)
+    assert_allclose(ours.means, theirs.means, rtol=1e-6, atol=1e-6)
+
+
 def test_rows_in_doubt_are_learnt_as_by_the_reference(eager):
     rows = near_clusters(500, 2, 7.0)
     start = np.array([[0.0, 0.0], [7.0, 0.0], [100.0, 0.0]])

@@ -102,6 +102,8 @@ def bound(k: int, threshold: float, heaviest: float, state: State, ahead: Ahead)
 def allow(k: int, gained: float, distance: float, masses: Array, ahead: Ahead) -> bool:
     """Take what a component gains from a row from its allowance; False if it is used up."""
     bounds = ahead.bounds
+    if gained == 0.0:  # be it from as far as it may
+        return True
     share = gained / masses[k] * bounds[k, _GROWTH]
     reached = math.sqrt(bounds[k, _SPREAD] * distance) + bounds[k, _SHIFT]
     bounds[k, _WEIGHT_LEFT] -= share

@@ -348,24 +348,23 @@ def _share(
     None has, and nothing is learnt, if the row may be novel or an allowance ends.
     """
     concerned, distances, posteriors = ahead.concerned, scratch.distances, scratch.posteriors
-    nearest, least = np.inf, np.inf
+    nearest, largest, total = np.inf, -np.inf, 0.0
     for c in range(n_concerned):
         k = concerned[c]
         distances[k] = _measure(k, t, points, state, scratch)
-        nearest = min(nearest, distances[k])
-        least = min(least, state.log_dets[k] + distances[k])
-    total = 0.0
+        log_joint = 0.0
+        if n_concerned > 1:
+            log_joint = math.log(state.masses[k]) - 0.5 * (state.log_dets[k] + distances[k])
+        posteriors[k] = log_joint
+        nearest, largest = min(nearest, distances[k]), max(largest, log_joint)
     for c in range(n_concerned):
         k = concerned[c]
-        # Masses are no further apart than any numbers, so none needs a logarithm.
-        posteriors[k] = state.masses[k] * math.exp(
-            0.5 * (least - state.log_dets[k] - distances[k])
-        )
+        posteriors[k] = math.exp(posteriors[k] - largest)
         total += posteriors[k]
     certain = nearest < threshold
     for c in range(n_concerned):
         k = concerned[c]
-        posteriors[k] = weights[t] * (posteriors[k] / total)
+        posteriors[k] *= weights[t] / total
         # What its own component gains of a row that was measured is counted already.
         if c > 0 or not ahead.distances[place] < np.inf:
             certain &= allow(k, posteriors[k], distances[k], state.masses, ahead)
