@@ -68,6 +68,7 @@ class Pace:
         """Learn one by one the rows before ``stop``."""
         components, settings = self.components, self.settings
         while self.done < stop:
+            start = self.done
             self.done, reason = learn(
                 self.rows,
                 self.weights,
@@ -77,6 +78,7 @@ class Pace:
                 settings,
                 components.scratch,
             )
+            self._note_moments(start, self.done + (reason == NOVEL))
             if reason == NOVEL:
                 components.create(self.rows[self.done], float(self.weights[self.done]), settings)
                 self.done += 1
@@ -105,9 +107,7 @@ class Pace:
                 self.components.scratch,
                 ahead,
             )
-            if self.settings.adaptive:
-                learnt = slice(start, self.done)
-                absorb_all(state.moments, self.rows[learnt], self.weights[learnt])
+            self._note_moments(start, self.done)
             together = self.done - start - singly
             if self.done - start < length or 4 * together < length:
                 return self.done + self._slow_down(together, length, shortest)
@@ -115,6 +115,12 @@ class Pace:
             self._length = 5 * length // 4 if longer else max(4 * length // 5, shortest)
             self._rest = _SHORTEST_REST
         return self.done + 2 * _SHORTEST
+
+    def _note_moments(self, start: int, stop: int) -> None:
+        """Let the columns' moments know rows, where the scale of new components follows them."""
+        if self.settings.adaptive:
+            rows, weights = self.rows[start:stop], self.weights[start:stop]
+            absorb_all(self.components.state.moments, rows, weights)
 
     def _room_ahead(self, n_components: int) -> Ahead:
         """Room for strides with so many components."""

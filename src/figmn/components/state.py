@@ -117,8 +117,7 @@ def merge(state: State, i: int, j: int) -> None:
     whiteners, variances, marginals = (
         field[one] for field in (state.whiteners, state.variances, state.marginals)
     )
-    settle(whiteners, variances, marginals, 0, np.empty_like(whiteners))
-    state.log_dets[i] = log_determinant(state.variances, i)
+    state.log_dets[i] = settle(whiteners, variances, marginals, 0, np.empty_like(whiteners))
     state.masses[i] += state.masses[j]
     state.ages[i] = max(state.ages[i], state.ages[j])
     remove(state, j)

@@ -154,7 +154,7 @@ def invert(triangles: Array, out: Array) -> None:
 
 
 @uncounted
-def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverses: Array) -> None:
+def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverses: Array) -> float:
     """Make a factor agree with the variables' variances, where rounding has parted them.
 
     The marginals are sums of positive terms, so they are right; slopes are
@@ -170,6 +170,11 @@ def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverse
     k : int
     inverses : array of shape (K, D, D) or larger
         Scratch.
+
+    Returns
+    -------
+    float
+        The log-determinant of the covariance.
     """
     n_features = variances.shape[1]
     for r in range(n_features):
@@ -192,3 +197,4 @@ def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverse
         variances[k, r] = max(
             variances[k, r], max(UNEXPLAINED * marginals[k, r], SMALLEST_VARIANCE)
         )
+    return log_determinant(variances, k)

@@ -21,7 +21,6 @@ from figmn.kernels.compiler import (
 )
 from figmn.kernels.factor import log_determinant, residuals, settle, shrink_and_add
 from figmn.kernels.missing import complete, find_missing, spread
-from figmn.kernels.moments import absorb
 
 DONE, NOVEL, SPURIOUS = 0, 1, 2
 """Why a loop over rows has stopped: no row is left; or the row where it stopped starts
@@ -149,7 +148,7 @@ def learn(
     -------
     stop : int
         The first row not learnt. One that starts a component counts as learnt in all
-        else: moments know it, and masses have faded for it.
+        else: masses have faded for it. Moments are left to the caller.
     reason : int
         ``DONE``, ``NOVEL`` or ``SPURIOUS``.
     """
@@ -162,8 +161,6 @@ def learn(
         n_missing = find_missing(points, t, scratch.missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
-        if settings.adaptive:
-            absorb(state.moments, points, t, weights[t])
         if settings.retention < 1.0:
             fade(state.masses, n_components, weights[t], settings)
             for k in range(n_components):
@@ -188,7 +185,9 @@ def learn(
                 lifted |= _add_uncertainty(k, share, n_missing, state, scratch)
                 state.log_dets[k] = log_determinant(state.variances, k)
             if lifted:
-                put_right(k, state, scratch)
+                state.log_dets[k] = settle(
+                    state.whiteners, state.variances, state.marginals, k, scratch.systems
+                )
             if n_components > 1:  # a single one is always the likeliest
                 _note(k, state, scratch)
         if prunes and _any_spurious(state, settings):
@@ -205,7 +204,7 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
     .. math:: \mu' = \mu + w e, \qquad S' = (1 - w) S + w (1 - w) e e^\top
 
     Deviation, residuals and distance are read from ``scratch``. Returns whether
-    numbers have come to their limits, and must be put right.
+    numbers have come to their limits, and the factor must settle.
     """
     means, marginals, log_dets = state.means, state.marginals, state.log_dets
     before, distance = state.masses[k], scratch.distances[k]
@@ -236,13 +235,6 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
     # of slopes on it, beyond what marginals tell. As for the logarithm, comparisons:
     # sums that may be regrouped make math.isfinite true of infinity.
     return lifted or not gain * distance <= kept / UNEXPLAINED or not abs(log_dets[k]) < np.inf
-
-
-@inlined
-def put_right(k: int, state: State, scratch: Scratch) -> None:
-    """Make factor and determinant of a component agree with its variances."""
-    settle(state.whiteners, state.variances, state.marginals, k, scratch.systems)
-    state.log_dets[k] = log_determinant(state.variances, k)
 
 
 @inlined

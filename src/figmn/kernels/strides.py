@@ -19,7 +19,8 @@ import numpy as np
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import UNEXPLAINED, compiled, inlined, uncounted
 from figmn.kernels.doubts import FARTHEST, LIMIT, N_BOUNDS, allow, bound, doubt_shared
-from figmn.kernels.learning import Scratch, State, put_right, take_in
+from figmn.kernels.factor import settle
+from figmn.kernels.learning import Scratch, State, take_in
 from figmn.kernels.together import STRIP, learn_together, sum_up
 
 _FEW = 4  # and as many more as there are variables: fewer rows are learnt one by one
@@ -418,6 +419,8 @@ def _gain(k: int, gained: float, state: State, scratch: Scratch, ahead: Ahead) -
     gains = bool(state.masses[k] + gained != state.masses[k])
     if gains:
         if take_in(k, gained, False, state, scratch):
-            put_right(k, state, scratch)
+            state.log_dets[k] = settle(
+                state.whiteners, state.variances, state.marginals, k, scratch.systems
+            )
         ahead.untouched[k] = 0
     return gains
