@@ -42,7 +42,7 @@ N_BOUNDS: Final = 9
 standard deviations, the log prior density, as others' rows and as its own see it, and
 the squared distance within which a row is sure not to be novel. With them the squared
 distance of the farthest row, and what is left of the allowances."""
-_GROWTH, _SPREAD, _SHIFT, _MOST, _LEAST, LIMIT, _RADIUS, _WEIGHT_LEFT, _SCATTER_LEFT = range(
+GROWTH, _SPREAD, _SHIFT, _MOST, _LEAST, LIMIT, RADIUS, _WEIGHT_LEFT, _SCATTER_LEFT = range(
     N_BOUNDS
 )
 
@@ -54,20 +54,22 @@ _LEAST_ALLOWED = 0.005  # by its mass
 
 
 @inlined
-def bound(k: int, threshold: float, heaviest: float, state: State, ahead: Ahead) -> None:
-    """Bound what a component's rows, none heavier than ``heaviest``, can change in it."""
-    shares, distances, scatters, bounds = (
-        ahead.shares,
-        ahead.distances,
-        ahead.scatters,
-        ahead.bounds,
-    )
+def bound(
+    k: int,
+    threshold: float,
+    heaviest: float,
+    masses: Array,
+    log_dets: Array,
+    allowances: Array,
+    scatters: Array,
+    bounds: Array,
+) -> None:
+    """Bound what a component's rows, none heavier than ``heaviest``, can change in it.
+
+    Growth and radius are those by its own rows.
+    """
     n_features = scatters.shape[1]
-    weight, farthest, mean, squares = 0.0, 0.0, 0.0, 0.0
-    for c in range(ahead.first[k], ahead.last[k]):
-        weight += shares[c]
-        if distances[c] < np.inf:
-            farthest = max(farthest, distances[c])
+    weight, mean, squares = bounds[k, GROWTH] - 1.0, 0.0, 0.0
     for r in range(n_features):
         mean += scatters[k, r, r] / n_features
     for r in range(n_features):
@@ -76,26 +78,25 @@ def bound(k: int, threshold: float, heaviest: float, state: State, ahead: Ahead)
         squares += (scatters[k, r, r] - mean) * (scatters[k, r, r] - mean)
     # No eigenvalue is further from their mean than all of them together.
     largest = mean + math.sqrt(squares)
-    allowance = ahead.allowances[k]
+    allowance = allowances[k]
     bounds[k, _WEIGHT_LEFT] = max(allowance * weight, _LEAST_ALLOWED)
     bounds[k, _SCATTER_LEFT] = max(allowance * largest, _LEAST_ALLOWED)
-    ahead.allowances[k] = max(_LESS_ALLOWED * allowance, _LEAST_ALLOWANCE)
+    allowances[k] = max(_LESS_ALLOWED * allowance, _LEAST_ALLOWANCE)
     weight += bounds[k, _WEIGHT_LEFT]
     largest += bounds[k, _SCATTER_LEFT]
     mean += bounds[k, _SCATTER_LEFT] / n_features
-    bounds[k, _GROWTH] = 1.0 + weight
+    bounds[k, GROWTH] = 1.0 + weight
     bounds[k, _SPREAD] = 1.0 + largest
     bounds[k, _SHIFT] = math.sqrt(weight * largest)
-    log_mass = math.log(state.masses[k])
-    log_prior = log_mass - 0.5 * state.log_dets[k]
+    log_mass = math.log(masses[k])
+    log_prior = log_mass - 0.5 * log_dets[k]
     # What is lost when added to its mass, whatever the row's weight; what is left for
     # another component is then the whole row, but for exp(-_LOG_LEAST).
     lost = max(LOG_LOST + math.log(heaviest) - log_mass, _LOG_LEAST)
     bounds[k, _MOST] = log_prior + (1.0 + 0.5 * n_features) * math.log1p(weight) + lost
     bounds[k, _LEAST] = log_prior - 0.5 * n_features * math.log1p(mean)
-    root = math.sqrt(threshold / bounds[k, _GROWTH]) - bounds[k, _SHIFT]
+    root = math.sqrt(threshold / bounds[k, GROWTH]) - bounds[k, _SHIFT]
     bounds[k, LIMIT] = SURELY * root * root if root > 0.0 else 0.0
-    bounds[k, _RADIUS] = farthest
 
 
 @inlined
@@ -104,7 +105,7 @@ def allow(k: int, gained: float, distance: float, masses: Array, ahead: Ahead) -
     bounds = ahead.bounds
     if gained == 0.0:  # be it from as far as it may
         return True
-    share = gained / masses[k] * bounds[k, _GROWTH]
+    share = gained / masses[k] * bounds[k, GROWTH]
     reached = math.sqrt(bounds[k, _SPREAD] * distance) + bounds[k, _SHIFT]
     bounds[k, _WEIGHT_LEFT] -= share
     bounds[k, _SCATTER_LEFT] -= share * reached * reached
@@ -120,11 +121,11 @@ def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) ->
     means, whiteners, variances = state.means, state.whiteners, state.variances
     bounds, distances = ahead.bounds, ahead.distances
     for j in range(state.size[0]):
-        wide, shift = math.sqrt(bounds[j, _GROWTH]), bounds[j, _SHIFT]
+        wide, shift = math.sqrt(bounds[j, GROWTH]), bounds[j, _SHIFT]
         for k in range(state.size[0]):
             needed = max(2.0 * (bounds[k, _MOST] - bounds[j, _LEAST]), 0.0)
             reach = np.inf if j == k else _reach(j, k, needed, state, scratch, bounds)
-            if bounds[j, _RADIUS] <= reach:
+            if bounds[j, RADIUS] <= reach:
                 continue
             for c in range(ahead.first[j], ahead.last[j]):
                 if reach < distances[c] < np.inf:
@@ -175,7 +176,7 @@ def _reach(j: int, k: int, needed: float, state: State, scratch: Scratch, bounds
     # nothing is within reach at first, not even a distance of zero.
     reach = -1.0
     if 0.0 < between < _LARGE and width < _LARGE:
-        narrow, wide = 1.0 / math.sqrt(bounds[k, _SPREAD]), math.sqrt(bounds[j, _GROWTH])
+        narrow, wide = 1.0 / math.sqrt(bounds[k, _SPREAD]), math.sqrt(bounds[j, GROWTH])
         slope = narrow * math.sqrt(width / between)
         clear = narrow * (math.sqrt(between) - bounds[k, _SHIFT]) + slope * bounds[j, _SHIFT]
         slope /= wide

@@ -18,13 +18,13 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import UNEXPLAINED, compiled, inlined, uncounted
-from figmn.kernels.doubts import FARTHEST, LIMIT, N_BOUNDS, allow, bound, doubt_shared
+from figmn.kernels.doubts import FARTHEST, GROWTH, LIMIT, N_BOUNDS, allow, bound, doubt_shared
 from figmn.kernels.factor import settle
 from figmn.kernels.learning import Scratch, State, take_in
 from figmn.kernels.together import STRIP, learn_together, sum_up
 
 _FEW = 4  # and as many more as there are variables: fewer rows are learnt one by one
-_MOST_WEIGHT = 0.5  # of the rows of a stride, relative to a component's mass
+_MOST_GROWN = 1.5  # by the rows of a stride, relative to a component's mass
 _LEAST_SHARE = 1e-12  # of a row in a component's mass: a lighter one may change nothing
 _LEAST_UNEXPLAINED = 16.0 * FARTHEST * UNEXPLAINED  # by the number of variables and 8
 _ORDINARY = 1e-280  # variances above it, and below its inverse, are safe to multiply
@@ -43,12 +43,12 @@ class Ahead(NamedTuple):
     """Shape (M,), by the stream: the place of a row in doubt, or -1."""
     numbers: IntArray
     """Shape (M,), by place, as all that follows: where rows stand in the stream."""
-    shares: Array
-    """Shape (M,): weights, by the component's mass: no scale of them is out of range."""
     distances: Array
     """Shape (M,): squared distances from the component; infinite where that is far."""
     sharers: IntArray
     """Shape (M,): which other components may have a say, as bits."""
+    ordinary: IntArray
+    """Shape (K,): whether a component can learn rows together at all."""
     first: IntArray
     """Shape (K + 1,): where those of each component begin."""
     last: IntArray
@@ -80,9 +80,9 @@ def room_ahead(n_rows: int, n_components: int, n_features: int) -> Ahead:
         guesses=np.empty(by_row, np.int64),
         doubtful=np.empty(by_row, np.int64),
         numbers=np.empty(by_row, np.int64),
-        shares=np.empty(by_row),
         distances=np.empty(by_row),
         sharers=np.empty(by_row, np.int64),
+        ordinary=np.empty(by_component, np.int64),
         first=np.empty(n_components + 1, np.int64),
         last=np.empty(by_component, np.int64),
         following=np.empty(by_component, np.int64),
@@ -134,22 +134,23 @@ def stride(
     n_needless : int
         How many of these since they were in doubt, but only one component has gained.
     """
-    heaviest = group(points, weights, start, stop, state, ahead)
-    done = look_ahead(points, weights, start, stop, threshold, heaviest, state, scratch, ahead)
-    return walk(points, weights, start, done, threshold, state, scratch, ahead)
+    end, heaviest = group(points, weights, start, stop, state, ahead)
+    end = look_ahead(points, weights, start, end, threshold, heaviest, state, scratch, ahead)
+    return walk(points, weights, start, end, threshold, state, scratch, ahead)
 
 
 @compiled
 def group(
     points: Array, weights: Array, start: int, stop: int, state: State, ahead: Ahead
-) -> float:
+) -> tuple[int, float]:
     """Put rows in their places: those of one component together, in order.
 
-    Returns the largest weight.
+    Returns the first row that its component cannot learn together with those before,
+    by their weights, and the largest weight.
     """
-    _guess(points, start, stop, state, ahead.guesses)
-    n_components, n_rows = state.size[0], stop - start
-    first, last, guesses = ahead.first, ahead.last, ahead.guesses
+    n_components, n_rows, masses = state.size[0], stop - start, state.masses
+    first, last, guesses, bounds = ahead.first, ahead.last, ahead.guesses, ahead.bounds
+    _guess(points, start, stop, n_components, state.means, state.marginals, guesses)
     for k in range(n_components + 1):
         first[k] = 0
     for c in range(n_rows):
@@ -157,26 +158,54 @@ def group(
     for k in range(n_components):
         first[k + 1] += first[k]
         last[k] = ahead.following[k] = first[k]
+        bounds[k, GROWTH] = 1.0
+        ahead.ordinary[k] = _is_ordinary(k, state.variances, state.marginals)
     heaviest = 0.0
     for c in range(n_rows):
         k, weight = guesses[c], weights[start + c]
-        place = last[k]
+        share, place = weight / masses[k], last[k]
+        grown = bounds[k, GROWTH] + share
+        if ahead.ordinary[k] == 0 or not (share > _LEAST_SHARE and grown <= _MOST_GROWN):
+            return start + c, heaviest
+        bounds[k, GROWTH] = grown
         last[k] += 1
-        ahead.numbers[place], ahead.shares[place] = start + c, weight / state.masses[k]
-        ahead.distances[place], ahead.sharers[place] = np.inf, 0
+        ahead.numbers[place], ahead.sharers[place] = start + c, 0
         ahead.doubtful[c] = -1
         heaviest = max(heaviest, weight)
-    return heaviest
+    return stop, heaviest
 
 
 @inlined
-def _guess(points: Array, start: int, stop: int, state: State, guesses: IntArray) -> None:
+def _is_ordinary(k: int, variances: Array, marginals: Array) -> bool:
+    """Whether numbers are far from the end of their range, and from the floors.
+
+    That is even if the rows of a stride, and what is allowed of others, should make a
+    variance grow by as much as they can.
+    """
+    ordinary, n_features = True, variances.shape[1]
+    for i in range(n_features):
+        variance, marginal = variances[k, i], marginals[k, i]
+        ordinary &= variance > _LEAST_UNEXPLAINED * (n_features + 8.0) * marginal
+        ordinary &= variance > _ORDINARY and marginal < 1.0 / _ORDINARY
+    return ordinary
+
+
+@inlined
+def _guess(
+    points: Array,
+    start: int,
+    stop: int,
+    n_components: int,
+    all_means: Array,
+    marginals: Array,
+    guesses: IntArray,
+) -> None:
     """Guess the components of rows, as if variables were independent.
 
     Rows lie side by side, so that several are compared at once, in four variables
     at a time; there are zeros where a variable has no three others.
     """
-    n_components, n_features = state.size[0], points.shape[1]
+    n_features = points.shape[1]
     last = 4 * ((n_features - 1) // 4)
     total, least, best = last + 4, last + 5, last + 6
     # Made here, so that its width is known to the compiler.
@@ -185,8 +214,8 @@ def _guess(points: Array, start: int, stop: int, state: State, guesses: IntArray
     for i in range(last + 4):
         for k in range(n_components):
             given = i < n_features
-            means[k, i] = state.means[k, i] if given else 0.0
-            narrowness[k, i] = 1.0 / state.marginals[k, i] if given else 0.0
+            means[k, i] = all_means[k, i] if given else 0.0
+            narrowness[k, i] = 1.0 / marginals[k, i] if given else 0.0
         for c in range(STRIP):
             strip[i, c] = 0.0
     for begin in range(start, stop, STRIP):
@@ -231,13 +260,14 @@ def look_ahead(
     """Find the rows in doubt; return the first row that cannot be learnt in this stride."""
     n_components = state.size[0]
     first, last, numbers, bounds = ahead.first, ahead.last, ahead.numbers, ahead.bounds
+    masses, log_dets = state.masses, state.log_dets
     limit = min(threshold, FARTHEST * (points.shape[1] + 8.0))
     for k in range(n_components):
-        _accept(k, state, ahead)
-        sum_up(k, first[k], last[k], limit, points, weights, state, ahead)
-        bound(k, threshold, heaviest, state, ahead)
+        end = last[k]
+        sum_up(k, first[k], end, limit, points, weights, state, ahead)
+        bound(k, threshold, heaviest, masses, log_dets, ahead.allowances, ahead.scatters, bounds)
         ahead.n_doubts[k], ahead.untouched[k] = 0, 1
-        if last[k] < first[k + 1]:
+        if last[k] < end:
             stop = min(stop, numbers[last[k]])
     doubt_shared(points, state, scratch, ahead)
     for k in range(n_components):
@@ -253,25 +283,6 @@ def look_ahead(
     return stop
 
 
-@inlined
-def _accept(k: int, state: State, ahead: Ahead) -> None:
-    """Leave a component as many rows as it can learn together, by their weights."""
-    n_features, shares, last = state.means.shape[1], ahead.shares, ahead.last
-    # Far from the range of numbers, and from the floors even if these rows, and what
-    # is allowed of others, should make a variance grow by as much as they can.
-    ordinary = True
-    for i in range(n_features):
-        variance, marginal = state.variances[k, i], state.marginals[k, i]
-        ordinary &= variance > _LEAST_UNEXPLAINED * (n_features + 8.0) * marginal
-        ordinary &= variance > _ORDINARY and marginal < 1.0 / _ORDINARY
-    end, total = ahead.first[k], 0.0
-    while ordinary and end < last[k]:
-        total += shares[end]
-        ordinary = shares[end] > _LEAST_SHARE and total <= _MOST_WEIGHT
-        end += ordinary
-    last[k] = end
-
-
 @uncounted
 def walk(
     points: Array,
@@ -283,120 +294,73 @@ def walk(
     scratch: Scratch,
     ahead: Ahead,
 ) -> tuple[int, int, int]:
-    """Learn rows from doubt to doubt."""
+    """Learn rows from doubt to doubt.
+
+    One in doubt is learnt by all components concerned, once they have caught up with
+    their rows before it. It ends the stride if it may be novel, or an allowance ends.
+    """
+    masses, concerned, following = state.masses, ahead.concerned, ahead.following
+    distances, posteriors = scratch.distances, scratch.posteriors
     t, n_singly, n_needless = start, 0, 0
-    going = True
-    while going:
+    while True:
         while t < stop and ahead.doubtful[t - start] < 0:
             t += 1
-        going = t < stop
-        place = ahead.doubtful[t - start] if going else -1
-        n_concerned = _concern(t - start, place, state.size[0], ahead)
+        place = ahead.doubtful[t - start] if t < stop else -1
+        n_concerned, measured, sharers = 0, False, -1  # all of them
+        if place >= 0 and ahead.distances[place] < np.inf:
+            n_concerned, measured, sharers = 1, True, ahead.sharers[place]
+            concerned[0] = ahead.guesses[t - start]
+        for k in range(state.size[0]):
+            if sharers & (1 << k):
+                concerned[n_concerned] = k
+                n_concerned += 1
         for c in range(n_concerned):
-            _catch_up(ahead.concerned[c], t, points, weights, state, scratch, ahead)
-        if going:
-            n_gaining = _share(
-                t, place, n_concerned, points, weights, threshold, state, scratch, ahead
-            )
-            if n_gaining > 0:
-                ahead.following[ahead.guesses[t - start]] = place + 1
-                n_singly += 1
-                n_needless += n_concerned > n_gaining == 1
-                t += 1
-            else:
-                stop = t
+            k = concerned[c]
+            begin = following[k]
+            while following[k] < ahead.last[k] and ahead.numbers[following[k]] < t:
+                following[k] += 1
+            if begin < following[k]:
+                learn_together(k, begin, following[k], points, weights, state, scratch, ahead)
+        if t == stop:
+            break
+        nearest, largest, total = np.inf, -np.inf, 0.0
+        for c in range(n_concerned):
+            k = concerned[c]
+            distances[k] = _measure(k, t, points, state, scratch)
+            posteriors[k] = math.log(masses[k]) - 0.5 * (state.log_dets[k] + distances[k])
+            nearest, largest = min(nearest, distances[k]), max(largest, posteriors[k])
+        for c in range(n_concerned):
+            k = concerned[c]
+            posteriors[k] = math.exp(posteriors[k] - largest)
+            total += posteriors[k]
+        certain = nearest < threshold
+        for c in range(n_concerned):
+            k = concerned[c]
+            posteriors[k] *= weights[t] / total
+            # What its own component gains of a row that was measured is counted already.
+            if c > 0 or not measured:
+                certain &= allow(k, posteriors[k], distances[k], masses, ahead)
+        n_gaining = 0
+        for c in range(n_concerned if certain else 0):
+            k = concerned[c]
+            if masses[k] + posteriors[k] != masses[k]:
+                n_gaining += 1
+                ahead.untouched[k] = 0
+                if take_in(k, posteriors[k], False, state, scratch):
+                    state.log_dets[k] = settle(
+                        state.whiteners, state.variances, state.marginals, k, scratch.systems
+                    )
+        if n_gaining > 0:
+            following[ahead.guesses[t - start]] = place + 1
+            n_singly += 1
+            n_needless += n_concerned > n_gaining == 1
+            t += 1
+        else:
+            stop = t
     for k in range(state.size[0]):
         state.ages[k] += stop - start
     state.size[1] += stop - start
     return stop, n_singly, n_needless
-
-
-@inlined
-def _concern(c: int, place: int, n_components: int, ahead: Ahead) -> int:
-    """List the components that may have a say in a row, its own first; return their number.
-
-    All may, unless the row was measured. A place of -1 concerns all as well.
-    """
-    if place >= 0 and ahead.distances[place] < np.inf:
-        ahead.concerned[0] = ahead.guesses[c]
-        count, k, sharers = 1, 0, ahead.sharers[place]
-        while sharers > 0:
-            if sharers & 1:
-                ahead.concerned[count] = k
-                count += 1
-            sharers >>= 1
-            k += 1
-        return count
-    for k in range(n_components):
-        ahead.concerned[k] = k
-    return n_components
-
-
-@inlined
-def _share(
-    t: int,
-    place: int,
-    n_concerned: int,
-    points: Array,
-    weights: Array,
-    threshold: float,
-    state: State,
-    scratch: Scratch,
-    ahead: Ahead,
-) -> int:
-    """Learn a row by all components concerned, and return how many have gained from it.
-
-    None has, and nothing is learnt, if the row may be novel or an allowance ends.
-    """
-    concerned, distances, posteriors = ahead.concerned, scratch.distances, scratch.posteriors
-    nearest, largest, total = np.inf, -np.inf, 0.0
-    for c in range(n_concerned):
-        k = concerned[c]
-        distances[k] = _measure(k, t, points, state, scratch)
-        log_joint = 0.0
-        if n_concerned > 1:
-            log_joint = math.log(state.masses[k]) - 0.5 * (state.log_dets[k] + distances[k])
-        posteriors[k] = log_joint
-        nearest, largest = min(nearest, distances[k]), max(largest, log_joint)
-    for c in range(n_concerned):
-        k = concerned[c]
-        posteriors[k] = math.exp(posteriors[k] - largest)
-        total += posteriors[k]
-    certain = nearest < threshold
-    for c in range(n_concerned):
-        k = concerned[c]
-        posteriors[k] *= weights[t] / total
-        # What its own component gains of a row that was measured is counted already.
-        if c > 0 or not ahead.distances[place] < np.inf:
-            certain &= allow(k, posteriors[k], distances[k], state.masses, ahead)
-    n_gaining = 0
-    for c in range(n_concerned if certain else 0):
-        k = concerned[c]
-        n_gaining += _gain(k, posteriors[k], state, scratch, ahead)
-    return n_gaining
-
-
-@inlined
-def _catch_up(
-    k: int,
-    until: int,
-    points: Array,
-    weights: Array,
-    state: State,
-    scratch: Scratch,
-    ahead: Ahead,
-) -> None:
-    """Let a component learn those of its rows that come before ``until``."""
-    begin = ahead.following[k]
-    end = begin
-    while end < ahead.last[k] and ahead.numbers[end] < until:
-        end += 1
-    if begin < end:
-        if ahead.untouched[k] == 0 or begin > ahead.first[k] or end < ahead.last[k]:
-            sum_up(k, begin, end, np.inf, points, weights, state, ahead)
-        learn_together(k, begin, end, weights, state, scratch, ahead)
-        ahead.untouched[k] = 0
-        ahead.following[k] = end
 
 
 @inlined
@@ -411,16 +375,3 @@ def _measure(k: int, t: int, points: Array, state: State, scratch: Scratch) -> f
         scratch.residuals[k, r] = total
         distance += total * total / state.variances[k, r]
     return distance
-
-
-@inlined
-def _gain(k: int, gained: float, state: State, scratch: Scratch, ahead: Ahead) -> bool:
-    """Let a component learn the row that was measured last, if anything would change."""
-    gains = bool(state.masses[k] + gained != state.masses[k])
-    if gains:
-        if take_in(k, gained, False, state, scratch):
-            state.log_dets[k] = settle(
-                state.whiteners, state.variances, state.marginals, k, scratch.systems
-            )
-        ahead.untouched[k] = 0
-    return gains

@@ -9,6 +9,7 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.kernels.compiler import compensated, inlined, internal
+from figmn.kernels.doubts import RADIUS
 from figmn.kernels.factor import log_determinant
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def sum_up(
     what is left of them after whitening, distances, and roots of shares.
     """
     n_features, strip = points.shape[1], ahead.strip
-    distance, root = 2 * n_features, 2 * n_features + 1
+    distance, root, farthest = 2 * n_features, 2 * n_features + 1, 0.0
     for r in range(n_features):
         for i in range(3):
             ahead.sums[k, i, r] = 0.0
@@ -61,12 +62,15 @@ def sum_up(
             if c < width:
                 near = strip[distance, c] < limit
                 ahead.distances[begin + c] = strip[distance, c] if near else np.inf
+                if near:
+                    farthest = max(farthest, strip[distance, c])
                 strip[root, c] = math.sqrt(weights[ahead.numbers[begin + c]] / state.masses[k])
             if c >= width or not strip[distance, c] < limit:
                 for i in range(2 * n_features + 2):
                     strip[i, c] = 0.0
         _add_up(k, strip, ahead.sums, ahead.scatters)
         begin += STRIP
+    ahead.bounds[k, RADIUS] = farthest
 
 
 @inlined
@@ -138,9 +142,24 @@ def _add_up(k: int, strip: Array, sums: Array, scatters: Array) -> None:
 
 @inlined
 def learn_together(
-    k: int, begin: int, end: int, weights: Array, state: State, scratch: Scratch, ahead: Ahead
+    k: int,
+    begin: int,
+    end: int,
+    points: Array,
+    weights: Array,
+    state: State,
+    scratch: Scratch,
+    ahead: Ahead,
 ) -> None:
-    """Let a component learn the rows that were summed up."""
+    """Let a component learn its rows from the ``begin``-th to before the ``end``-th.
+
+    The covariance they leave, in units in which it was the identity, takes the place of
+    the scatter row by row, and is decomposed on the way: ``L P L'``, the pivots ``P`` on
+    the diagonal.
+    """
+    if ahead.untouched[k] == 0 or begin > ahead.first[k] or end < ahead.last[k]:
+        sum_up(k, begin, end, np.inf, points, weights, state, ahead)
+    ahead.untouched[k] = 0
     means, marginals, masses = state.means, state.marginals, state.masses
     sums, scatters = ahead.sums, ahead.scatters
     before = masses[k]
@@ -151,30 +170,20 @@ def learn_together(
         shift, least = sums[k, _DEVIATION, r] / after, kept * marginals[k, r]
         means[k, r] += shift
         marginals[k, r] = max(least + (sums[k, _SQUARE, r] / after - shift * shift), least)
-        for j in range(r + 1):
-            common = sums[k, _WHITE, r] * sums[k, _WHITE, j] / after
-            scatters[k, r, j] = (scatters[k, r, j] - common) / after
-        scatters[k, r, r] += kept
-    _decompose(k, scatters)
+        white = sums[k, _WHITE, r] / after
+        for j in range(r):
+            total = (scatters[k, r, j] - white * sums[k, _WHITE, j]) / after
+            for i in range(j):
+                total -= scatters[k, r, i] * scatters[k, j, i]
+            scatters[k, r, j] = total
+        pivot = kept + (scatters[k, r, r] - white * sums[k, _WHITE, r]) / after
+        for j in range(r):
+            factor = scatters[k, r, j] / scatters[k, j, j]
+            pivot -= factor * scatters[k, r, j]
+            scatters[k, r, j] = factor
+        scatters[k, r, r] = pivot
     _update_factor(k, state.whiteners, state.remainders, state.variances, scatters, scratch)
     state.log_dets[k] = log_determinant(state.variances, k)
-
-
-@inlined
-def _decompose(k: int, matrices: Array) -> None:
-    """Replace a lower triangle by its factors ``L P L'``, the pivots on the diagonal."""
-    for r in range(matrices.shape[1]):
-        for j in range(r):
-            total = matrices[k, r, j]
-            for i in range(j):
-                total -= matrices[k, r, i] * matrices[k, j, i]
-            matrices[k, r, j] = total
-        pivot = matrices[k, r, r]
-        for j in range(r):
-            factor = matrices[k, r, j] / matrices[k, j, j]
-            pivot -= factor * matrices[k, r, j]
-            matrices[k, r, j] = factor
-        matrices[k, r, r] = pivot
 
 
 @compensated
