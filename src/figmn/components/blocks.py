@@ -33,7 +33,7 @@ from figmn.kernels.evaluation import likely
 from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, fade, room_for
 from figmn.kernels.learning import learn as learn_plainly
 from figmn.kernels.lowrank import advance, inner_products, measure, project, whiten
-from figmn.kernels.moments import absorb_all
+from figmn.kernels.moments import absorb
 
 if TYPE_CHECKING:
     from figmn.components.lazy import LazyComponents
@@ -101,7 +101,7 @@ def _learn_block(
     block = _Block(components, points, weights, settings)
     done, absorbed, reason = 0, int(first_absorbed), ASTONISHING
     while done < block.usable:
-        done, reason = walk(
+        done, reason, begun = walk(
             points[: block.usable],
             weights[: block.usable],
             done,
@@ -111,11 +111,13 @@ def _learn_block(
             block.wanted,
             block.walked,
             components.standing,
-            components.moments,
             settings,
             LARGEST_STEP,
+            np.empty((2, components.n_components)),
         )
-        absorbed = max(absorbed, min(done + 1, block.usable))
+        if settings.adaptive:
+            absorb(components.moments, points[absorbed:begun], weights[absorbed:begun])
+        absorbed = max(absorbed, begun)
         if reason == UNPREPARED:
             block.prepare()
         elif reason == NOVEL:
@@ -327,7 +329,7 @@ def _learn_row(
 ) -> None:
     """Learn one row of any kind by the plain loop, on the components that gain from it."""
     if settings.adaptive and not absorbed:
-        absorb_all(components.moments, row, weight)
+        absorb(components.moments, row, weight)
     if settings.retention < 1.0 and not absorbed:
         fade(components.masses, components.n_components, weight[0], settings)
     n_known = int(np.sum(~np.isnan(row)))

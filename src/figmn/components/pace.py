@@ -9,7 +9,7 @@ import numpy as np
 from figmn._typing import Array
 from figmn.kernels.doubts import MOST_COMPONENTS
 from figmn.kernels.learning import NOVEL, SPURIOUS, Settings, learn
-from figmn.kernels.moments import absorb_all
+from figmn.kernels.moments import absorb
 from figmn.kernels.strides import Ahead, room_ahead, stride
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Pace:
         """Let the columns' moments know rows, where the scale of new components follows them."""
         if self.settings.adaptive:
             rows, weights = self.rows[start:stop], self.weights[start:stop]
-            absorb_all(self.components.state.moments, rows, weights)
+            absorb(self.components.state.moments, rows, weights)
 
     def _room_ahead(self, n_components: int) -> Ahead:
         """Room for strides with so many components."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.kernels.compiler import LARGEST
-from figmn.kernels.moments import absorb_all
+from figmn.kernels.moments import absorb
 
 # A spread this small relative to a column's mean is rounding, not variation.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -17,7 +17,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def moments_of(rows: Array, weights: Array) -> Array:
     """Weight, mean and variance of each column, of shape (3, D); NaN is passed over."""
     moments = np.zeros((3, rows.shape[1]))
-    absorb_all(moments, rows, weights)
+    absorb(moments, rows, weights)
     return moments
 
 

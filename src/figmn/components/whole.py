@@ -21,6 +21,7 @@ from figmn._typing import Array
 from figmn.kernels.blocks import ASTONISHING, LEAST_KEPT, STALE, Walked, unwalked, walk
 from figmn.kernels.learning import NOVEL, Settings
 from figmn.kernels.lowrank import advance
+from figmn.kernels.moments import absorb
 from figmn.kernels.whole import combine, join, measure
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Whole:
         walked = unwalked(1, usable)
         np.divide(products, kept, out=walked.products[0])
         walked.kept[0] = kept
-        done, reason = walk(
+        done, reason, begun = walk(
             points,
             weights,
             0,
@@ -114,10 +115,13 @@ class Whole:
             np.zeros(1, dtype=np.bool_),
             walked,
             held.standing,
-            held.moments,
             settings,
             _LARGEST_STEP,
+            np.empty((2, 1)),
         )
+        if settings.adaptive:
+            new = slice(int(first_absorbed), begun)
+            absorb(held.moments, points[new], weights[new])
         if walked.counts[0]:
             self._take_in(held, points, products, walked)
         if reason == NOVEL:

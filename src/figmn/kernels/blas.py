@@ -109,7 +109,7 @@ def add_product(alpha: float, a: Array, b: Array, beta: float, c: Array) -> None
         Views of row-major arrays; ``a`` and ``b`` may also be transposed ones.
     """
     m, k = a.shape
-    n = b.shape[1]
+    _, n = b.shape
     if m == 0 or n == 0:
         return
     if k == 0:
@@ -236,7 +236,7 @@ def product(a: Array, b: Array) -> Array:
 
     NumPy has one of its own, whose threads would wait for the same cores.
     """
-    out = np.empty((a.shape[0], b.shape[1]))
+    out = np.empty((len(a), b.shape[1]))
     add_product(1.0, _straight(a), _straight(b), 0.0, out)
     return out
 

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import LOG_ZERO, compiled, internal
+from figmn.kernels.compiler import LOG_ZERO, internal, uncounted
 from figmn.kernels.learning import DONE, NOVEL, SPURIOUS, Settings, fade
-from figmn.kernels.moments import absorb
 
 UNPREPARED, ASTONISHING, STALE, WORN = 3, 4, 5, 6
 """Further reasons why a walk has stopped: the row where it stopped needs inner products
@@ -39,6 +38,7 @@ LEAST_KEPT = 1e-50
 """Of a base: with less, rows that join it would leave the range of numbers."""
 
 _LARGEST_SHARE = 0.999
+_DISTANCE, _POSTERIOR = 0, 1
 _LEAST_KEPT = 1e-2  # the cube of its inverse is how much rounding errors may have grown
 
 
@@ -84,21 +84,21 @@ class Standing(NamedTuple):
     """Shape (K,) each; ``kept`` is the factor of the base covariance."""
 
 
-@compiled
+@uncounted
 def walk(
     points: Array,
     weights: Array,
     start: int,
-    absorbed: int,
+    faded: int,
     distances: Array,
     slots: IntArray,
     wanted: AnyArray,
     walked: Walked,
     standing: Standing,
-    moments: Array,
     settings: Settings,
     largest_step: float,
-) -> tuple[int, int]:
+    scratch: Array,
+) -> tuple[int, int, int]:
     """Learn rows one after the other, in coefficients.
 
     Parameters
@@ -107,9 +107,8 @@ def walk(
         Complete.
     weights : array of shape (B,)
         Positive.
-    start, absorbed : int
-        The first row to learn, and the first that is new: the moments do not know
-        it yet, and masses have not faded for it.
+    start, faded : int
+        The first row to learn, and the first that masses have not faded for yet.
     distances : array of shape (K, B)
         As of the block's start, for components that it has not touched.
     slots : int array of shape (K,)
@@ -118,29 +117,26 @@ def walk(
         Set where a walk stops for want of inner products.
     walked, standing
         Changed.
-    moments : array of shape (3, D)
-        Changed, if the scale is adaptive.
     largest_step : float
         A row is beyond the reach of a block if a squared distance times the share
         that is taken of it is larger.
+    scratch : array of shape (2, K)
 
     Returns
     -------
     stop : int
         The first row not learnt.
     reason : int
+    faded : int
+        The first row that masses have not faded for by now. Moments are left to the caller.
     """
     n_points, n_features = points.shape
-    n_components = slots.shape[0]
+    n_components = len(slots)
     masses, log_dets, ages, kept = standing
     threshold = settings.thresholds[n_features]
     may_grow = n_components < settings.max_components
-    posteriors = np.empty(n_components)
-    current = np.empty(n_components)
     for t in range(start, n_points):
-        if settings.adaptive and t >= absorbed:
-            absorb(moments, points, t, weights[t])
-        if settings.retention < 1.0 and t >= absorbed:
+        if settings.retention < 1.0 and t >= faded:
             fade(masses, n_components, weights[t], settings)
         nearest, largest = np.inf, -np.inf
         for k in range(n_components):
@@ -148,32 +144,32 @@ def walk(
             distance = distances[k, t]
             if slot >= 0 and walked.counts[slot] > 0:
                 distance = max(walked.products[slot, t, t], 0.0)
-            current[k] = distance
-            posteriors[k] = math.log(masses[k]) - 0.5 * (log_dets[k] + distance)
+            scratch[_DISTANCE, k] = distance
+            scratch[_POSTERIOR, k] = math.log(masses[k]) - 0.5 * (log_dets[k] + distance)
             nearest = min(nearest, distance)
-            largest = max(largest, posteriors[k])
+            largest = max(largest, scratch[_POSTERIOR, k])
         if may_grow and not nearest < threshold:
-            return t, NOVEL
+            return t, NOVEL, t + 1
         total = 0.0
         for k in range(n_components):
-            difference = posteriors[k] - largest
-            posteriors[k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
-            total += posteriors[k]
+            difference = scratch[_POSTERIOR, k] - largest
+            scratch[_POSTERIOR, k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
+            total += scratch[_POSTERIOR, k]
         prepared, stale = True, False
         for k in range(n_components):
-            gained = weights[t] * posteriors[k] / total
+            gained = weights[t] * scratch[_POSTERIOR, k] / total
             share = gained / (masses[k] + gained)
-            if not (share * current[k] < largest_step and share < _LARGEST_SHARE):
-                return t, ASTONISHING
+            if not (share * scratch[_DISTANCE, k] < largest_step and share < _LARGEST_SHARE):
+                return t, ASTONISHING, t + 1
             if slots[k] >= 0 and walked.counts[slots[k]] > 0:
                 stale |= not share * distances[k, t] < largest_step
             if slots[k] < 0 and masses[k] + gained != masses[k]:
                 wanted[k] = True
                 prepared = False
         if stale:
-            return t, STALE
+            return t, STALE, t + 1
         if not prepared:
-            return t, UNPREPARED
+            return t, UNPREPARED, t + 1
         spurious, worn = False, False
         all_mass = weights[t]
         for k in range(n_components):
@@ -181,31 +177,31 @@ def walk(
         least = settings.faded * all_mass
         for k in range(n_components):
             ages[k] += 1
-            gained = weights[t] * posteriors[k] / total
+            gained = weights[t] * scratch[_POSTERIOR, k] / total
             before = masses[k]
             after = before + gained
             if after != before:
                 masses[k] = after
                 share = gained / after
-                _step(walked, slots[k], t, share, current[k], kept[k])
+                _step(walked, slots[k], t, share, scratch[_DISTANCE, k], kept[k])
                 kept[k] *= before / after
                 worn |= kept[k] < _LEAST_KEPT * walked.kept[slots[k]]
-                log_dets[k] += math.log1p(share * current[k])
+                log_dets[k] += math.log1p(share * scratch[_DISTANCE, k])
                 log_dets[k] -= n_features * math.log1p(gained / before)
             spurious |= ages[k] > settings.prune_age and after < settings.prune_mass
             spurious |= after < least
         if spurious and n_components > 1:
-            return t + 1, SPURIOUS
+            return t + 1, SPURIOUS, t + 1
         if worn:
-            return t + 1, WORN
-    return n_points, DONE
+            return t + 1, WORN, t + 1
+    return n_points, DONE, n_points
 
 
 @internal
 def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept: float) -> None:
     """Move one component towards row ``t``."""
     products, steps, shifts, taken, shares, _, counts = walked
-    n_points = products.shape[1]
+    _, n_points, _ = products.shape
     c = counts[slot]
     counts[slot] = c + 1
     taken[slot, c] = t
@@ -220,12 +216,11 @@ def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept
     narrowing = share / (1.0 + share * distance)
     growth = 1.0 / (1.0 - share)
     constant = share * share * distance
-    to_all = products[slot, t]
     for u in range(t + 1, n_points):
-        among = products[slot, u]
-        to_u = to_all[u]
+        to_u = products[slot, t, u]
         fixed = constant - share * to_u
         slope = share + narrowing * (to_u - share * distance)
         offset = fixed + narrowing * (to_u - share * distance) * share * distance
         for v in range(u, n_points):
-            among[v] = growth * (among[v] + offset - slope * to_all[v])
+            moved = products[slot, u, v] + offset - slope * products[slot, t, v]
+            products[slot, u, v] = growth * moved

@@ -68,7 +68,7 @@ def bound(
 
     Growth and radius are those by its own rows.
     """
-    n_features = scatters.shape[1]
+    _, n_features, _ = scatters.shape
     weight, mean, squares = bounds[k, GROWTH] - 1.0, 0.0, 0.0
     for r in range(n_features):
         mean += scatters[k, r, r] / n_features
@@ -120,6 +120,7 @@ def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) ->
     """Note which rows more components than one may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances
     bounds, distances = ahead.bounds, ahead.distances
+    _, n_features = means.shape
     for j in range(state.size[0]):
         wide, shift = math.sqrt(bounds[j, GROWTH]), bounds[j, _SHIFT]
         for k in range(state.size[0]):
@@ -134,7 +135,7 @@ def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) ->
                     limit += bounds[k, _SHIFT]
                     limit *= limit / SURELY
                     t, distance, r = ahead.numbers[c], 0.0, 0
-                    while r < means.shape[1] and not distance > limit:
+                    while r < n_features and not distance > limit:
                         scratch.vector[r] = points[t, r] - means[k, r]
                         total = scratch.vector[r]
                         for i in range(r):
@@ -155,7 +156,7 @@ def _reach(j: int, k: int, needed: float, state: State, scratch: Scratch, bounds
     :math:`\Delta - y \sqrt{u^\top S_j u} / \Delta` from ``k``.
     """
     means, whiteners, variances = state.means, state.whiteners, state.variances
-    n_features, apart, across = means.shape[1], scratch.vector, scratch.residuals
+    n_features, apart, across = len(scratch.vector), scratch.vector, scratch.residuals
     between, width = 0.0, 0.0
     for r in range(n_features):
         apart[r] = means[j, r] - means[k, r]

@@ -106,7 +106,8 @@ def distance_of(
     systems: Array,
 ) -> tuple[float, float]:
     """Distance of row ``t`` to component ``k``, and what missing entries add to ``log|S|``."""
-    for i in range(points.shape[1]):
+    _, n_features = points.shape
+    for i in range(n_features):
         deviations[k, i] = points[t, i] - means[k, i]
     if n_missing == 0:
         return residuals(whiteners, variances, k, deviations, residual), 0.0
@@ -116,8 +117,8 @@ def distance_of(
 @compiled
 def log_sum_of_few(values: Array) -> Array:
     """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
-    total = np.empty((values.shape[0], 1))
-    for i in range(values.shape[0]):
+    total = np.empty((len(values), 1))
+    for i in range(len(values)):
         total[i, 0] = _log_sum(values, i)
     return total
 
@@ -125,11 +126,12 @@ def log_sum_of_few(values: Array) -> Array:
 @inlined
 def _log_sum(values: Array, i: int) -> float:
     """The same for row ``i``."""
+    _, count = values.shape
     largest = values[i, 0]
-    for k in range(1, values.shape[1]):
+    for k in range(1, count):
         largest = max(largest, values[i, k])
     parts = 0.0
-    for k in range(values.shape[1]):
+    for k in range(count):
         parts += math.exp(values[i, k] - largest)
     return float(largest + math.log(parts))
 
@@ -138,15 +140,16 @@ def _log_sum(values: Array, i: int) -> float:
 def shares_of_few(values: Array) -> Array:
     """Exponentials by their sum along rows of shape (N, K), of the same shape."""
     shares = np.empty(values.shape)
-    for i in range(values.shape[0]):
+    _, count = values.shape
+    for i in range(len(values)):
         largest = values[i, 0]
-        for k in range(1, values.shape[1]):
+        for k in range(1, count):
             largest = max(largest, values[i, k])
         total = 0.0
-        for k in range(values.shape[1]):
+        for k in range(count):
             shares[i, k] = math.exp(values[i, k] - largest)
             total += shares[i, k]
-        for k in range(values.shape[1]):
+        for k in range(count):
             shares[i, k] /= total
     return shares
 
@@ -168,9 +171,11 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray, bound
         all of them is never smaller than.
     """
     precisions = np.empty(means.shape)
-    log_volumes = np.zeros(len(means))
+    log_volumes = np.empty(len(means))
+    _, n_features = means.shape
     for k in range(len(means)):
-        for i in range(means.shape[1]):
+        log_volumes[k] = 0.0
+        for i in range(n_features):
             precisions[k, i] = 1.0 / marginals[k, i]
             log_volumes[k] += math.log(marginals[k, i])
     for t in range(len(points)):
@@ -199,9 +204,10 @@ def regress(points: Array, means: Array, coefficients: Array, out: Array) -> Non
     coefficients : array of shape (K, M, I)
     out : array of shape (N, K, M)
     """
-    deviations = np.empty((min(_TILE, len(points)), points.shape[1]))
-    for start in range(0, len(points), _TILE):
-        n_here = min(_TILE, len(points) - start)
+    n_points, n_features = points.shape
+    deviations = np.empty((min(_TILE, n_points), n_features))
+    for start in range(0, n_points, _TILE):
+        n_here = min(_TILE, n_points - start)
         for k in range(len(means)):
             for t in range(n_here):
                 point, mean, deviation = points[start + t], means[k], deviations[t]

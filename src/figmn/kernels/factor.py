@@ -38,7 +38,7 @@ def residuals(whiteners: Array, variances: Array, k: int, deviations: Array, out
     float
         At most ``LARGEST_DISTANCE``; the residuals are then finite too.
     """
-    n_features = deviations.shape[1]
+    _, n_features = deviations.shape
     distance = 0.0
     for r in range(n_features):
         total = deviations[k, r]
@@ -99,7 +99,7 @@ def shrink_and_add(
     """
     lifted = False
     growth = 1.0
-    for r in range(scratch.shape[0]):
+    for r in range(len(scratch)):
         z = residual[k, r]
         alpha = gain / growth
         before = shrinkage * variances[k, r]
@@ -129,7 +129,8 @@ def shrink_and_add(
 def log_determinant(variances: Array, k: int) -> float:
     """Log-determinant of the covariance of component ``k``, ``sum(log(v))``."""
     total = 0.0
-    for r in range(variances.shape[1]):
+    _, n_features = variances.shape
+    for r in range(n_features):
         total += math.log(variances[k, r])
     return total
 
@@ -176,7 +177,7 @@ def settle(whiteners: Array, variances: Array, marginals: Array, k: int, inverse
     float
         The log-determinant of the covariance.
     """
-    n_features = variances.shape[1]
+    _, n_features = variances.shape
     for r in range(n_features):
         for c in range(r):
             inverses[k, r, c] = 0.0

@@ -152,19 +152,21 @@ def learn(
     reason : int
         ``DONE``, ``NOVEL`` or ``SPURIOUS``.
     """
-    n_components, n_features = state.size[0], state.means.shape[1]
+    n_components, n_features = state.size[0], len(scratch.vector)
+    masses, log_dets = state.masses, state.log_dets
+    priors, narrowness, posteriors = scratch.priors, scratch.narrowness, scratch.posteriors
     may_grow = n_components < settings.max_components
     prunes = settings.prune_mass > 0.0 or settings.faded > 0.0
     for k in range(n_components):
-        _note(k, state, scratch)
+        _note(k, masses, log_dets, state.marginals, priors, narrowness)
     for t in range(start, stop):
         n_missing = find_missing(points, t, scratch.missing)
         if weights[t] == 0.0 or n_missing == n_features:
             continue
         if settings.retention < 1.0:
-            fade(state.masses, n_components, weights[t], settings)
+            fade(masses, n_components, weights[t], settings)
             for k in range(n_components):
-                scratch.priors[k] = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
+                priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
         if n_missing == 0:
             nearest = _expect(points, t, weights[t], state, scratch)
         else:
@@ -175,22 +177,22 @@ def learn(
             return t, NOVEL
         for k in range(n_components):
             state.ages[k] += 1
-            gained = weights[t] * scratch.posteriors[k]
-            if state.masses[k] + gained == state.masses[k]:
+            gained = weights[t] * posteriors[k]
+            if masses[k] + gained == masses[k]:
                 continue  # nothing would change in floating point
             printed = settings.printed_rule and n_missing == 0
             lifted = take_in(k, gained, printed, state, scratch)
             if n_missing > 0:
-                share = gained / state.masses[k]
+                share = gained / masses[k]
                 lifted |= _add_uncertainty(k, share, n_missing, state, scratch)
-                state.log_dets[k] = log_determinant(state.variances, k)
+                log_dets[k] = log_determinant(state.variances, k)
             if lifted:
-                state.log_dets[k] = settle(
+                log_dets[k] = settle(
                     state.whiteners, state.variances, state.marginals, k, scratch.systems
                 )
             if n_components > 1:  # a single one is always the likeliest
-                _note(k, state, scratch)
-        if prunes and _any_spurious(state, settings):
+                _note(k, masses, log_dets, state.marginals, priors, narrowness)
+        if prunes and _any_spurious(n_components, masses, state.ages, settings):
             return t + 1, SPURIOUS
     return stop, DONE
 
@@ -213,7 +215,7 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
     # Each of the three is rounded but once.
     share, kept, growth = gained / after, before / after, gained / before
     gain = _printed_gain(share, kept, distance) if printed_rule else share * kept
-    n_features = means.shape[1]
+    n_features = len(scratch.vector)
     for i in range(n_features):
         deviation = scratch.deviations[k, i]
         means[k, i] += share * deviation
@@ -238,11 +240,14 @@ def take_in(k: int, gained: float, printed_rule: bool, state: State, scratch: Sc
 
 
 @inlined
-def _note(k: int, state: State, scratch: Scratch) -> None:
+def _note(
+    k: int, masses: Array, log_dets: Array, marginals: Array, priors: Array, narrowness: Array
+) -> None:
     """Note what rows will need to know of a component that has changed."""
-    scratch.priors[k] = math.log(state.masses[k]) - 0.5 * state.log_dets[k]
-    for i in range(state.marginals.shape[1]):
-        scratch.narrowness[k, i] = 1.0 / state.marginals[k, i]
+    priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
+    _, n_features = marginals.shape
+    for i in range(n_features):
+        narrowness[k, i] = 1.0 / marginals[k, i]
 
 
 @inlined
@@ -267,7 +272,7 @@ def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch
             posteriors[k] = -np.inf
             continue
         distance = 0.0
-        for r in range(points.shape[1]):
+        for r in range(len(scratch.vector)):
             deviations[k, r] = points[t, r] - means[k, r]
             total = deviations[k, r]
             for j in range(r):
@@ -299,7 +304,7 @@ def _likely(points: Array, t: int, state: State, scratch: Scratch) -> int:
     best, nearest = 0, np.inf
     for k in range(state.size[0]):
         distance, largest = 0.0, 0.0
-        for i in range(points.shape[1]):
+        for i in range(len(scratch.vector)):
             deviation = points[t, i] - state.means[k, i]
             part = scratch.narrowness[k, i] * deviation * deviation
             distance += part
@@ -317,7 +322,7 @@ def _expect_incomplete(
     """The same for a row with missing entries, whose deviations are completed."""
     nearest, largest = np.inf, -np.inf
     for k in range(state.size[0]):
-        for i in range(points.shape[1]):
+        for i in range(len(scratch.vector)):
             scratch.deviations[k, i] = points[t, i] - state.means[k, i]
         distance, log_det = complete(
             state.whiteners,
@@ -370,8 +375,8 @@ def _add_uncertainty(k: int, share: float, n_missing: int, state: State, scratch
     lifted = False
     for m in range(n_missing):
         spread(scratch.systems, k, scratch.missing, m, scratch.deviations)
-        for i in range(state.means.shape[1]):
-            state.marginals[k, i] += share * scratch.deviations[k, i] ** 2
+        for i in range(len(scratch.vector)):
+            state.marginals[k, i] += share * scratch.deviations[k, i] * scratch.deviations[k, i]
         residuals(state.whiteners, state.variances, k, scratch.deviations, scratch.residuals)
         lifted |= shrink_and_add(
             state.whiteners,
@@ -388,17 +393,16 @@ def _add_uncertainty(k: int, share: float, n_missing: int, state: State, scratch
 
 
 @inlined
-def _any_spurious(state: State, settings: Settings) -> bool:
+def _any_spurious(count: int, masses: Array, ages: IntArray, settings: Settings) -> bool:
     """Whether there are old components of little mass or faded ones, but for the heaviest."""
-    masses, ages = state.masses, state.ages
     heaviest, total = 0, 0.0
-    for k in range(state.size[0]):
+    for k in range(count):
         total += masses[k]
         if masses[k] > masses[heaviest]:
             heaviest = k
     least = settings.faded * total
     spurious = False
-    for k in range(state.size[0]):
+    for k in range(count):
         old = ages[k] > settings.prune_age and masses[k] < settings.prune_mass
         spurious |= (old or masses[k] < least) and k != heaviest
     return spurious

@@ -44,7 +44,6 @@ EXTREME = 1e150
 _PRECISE = 1e-7
 
 
-@compiled
 def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
     """Write ``deviations B'`` to ``out``, both of shape (N, D).
 
@@ -52,17 +51,10 @@ def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
     shape (0, 0), the diagonal matrix of ``1 / spread``.
     """
     n_rows, n_features = deviations.shape
-    if root.shape[0] == 0:
-        for t in range(n_rows):
-            for i in range(n_features):
-                out[t, i] = deviations[t, i] / spread[i]
+    if len(root) == 0:
+        np.divide(deviations, spread, out=out)
     elif n_rows < _FEW:
-        for t in range(n_rows):
-            for r in range(n_features):
-                total = 0.0
-                for j in range(r + 1):
-                    total += root[r, j] * deviations[t, j]
-                out[t, r] = total
+        _whiten_few(deviations, root, out)
     else:
         width = _PANEL if n_features < _LARGE else 2 * _LARGE_PANEL
         for start in range(0, n_features, width):
@@ -71,7 +63,18 @@ def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
             add_product(1.0, deviations[:, :stop], panel.T, 0.0, out[:, start:stop])
 
 
-@compiled
+@uncounted
+def _whiten_few(deviations: Array, root: Array, out: Array) -> None:
+    """The same by a root, without products of matrices."""
+    n_rows, n_features = deviations.shape
+    for t in range(n_rows):
+        for r in range(n_features):
+            total = 0.0
+            for j in range(r + 1):
+                total += root[r, j] * deviations[t, j]
+            out[t, r] = total
+
+
 def measure(
     points: Array,
     mean: Array,
@@ -108,34 +111,36 @@ def measure(
     precise : bool
         Whether no distance is a small difference of large numbers.
     """
-    n_points, n_features = points.shape
-    deviations = np.empty((n_points, n_features))
-    for t in range(n_points):
-        for i in range(n_features):
-            deviations[t, i] = points[t, i] - mean[i]
-    whiten(deviations, spread, root, whitened)
-    explained = np.zeros(n_points)
-    if rows.shape[0] > 0:
+    whiten(points - mean, spread, root, whitened)
+    if len(rows) > 0:
         add_product(1.0, rows, whitened.T, 0.0, along)
-        for r in range(rows.shape[0]):
-            for t in range(n_points):
-                explained[t] += along[r, t] * along[r, t]
+    return _lengths(whitened, along, kept, distances)
+
+
+@uncounted
+def _lengths(whitened: Array, along: Array, kept: float, out: Array) -> tuple[int, bool]:
+    """Write squared distances of points, and tell how far they are to be trusted."""
+    n_points, n_features = whitened.shape
+    for t in range(n_points):
+        out[t] = 0.0
+    for r in range(len(along)):
+        for t in range(n_points):
+            out[t] += along[r, t] * along[r, t]
     usable = n_points
     precise = True
     for t in range(n_points):
         total = 0.0
         for i in range(n_features):
             total += whitened[t, i] * whitened[t, i]
-        left = total - explained[t]
+        left = total - out[t]
         if not total < EXTREME:
             usable = min(usable, t)
         precise &= not left < _PRECISE * total
         distance = max(left, 0.0) / kept
-        distances[t] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
+        out[t] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
     return usable, precise
 
 
-@compiled
 def extend(
     points: Array,
     which: IntArray,
@@ -158,29 +163,21 @@ def extend(
     kept : float
     distances : array of shape (N,)
     """
-    n_points = which.shape[0]
-    deviations = np.empty((n_points, stop))
-    for m in range(n_points):
-        point, deviation = points[which[m]], deviations[m]
-        for i in range(stop):
-            deviation[i] = point[i] - mean[i]
-    whitened = np.empty((n_points, min(_STRIP, stop - start)))
-    for first in range(start, stop, _STRIP):
-        end = min(first + _STRIP, stop)
-        out = whitened[:, : end - first]
-        add_product(1.0, deviations[:, :end], root[first:end, :end].T, 0.0, out)
-        for m in range(n_points):
-            residual, total = out[m], 0.0
-            for i in range(end - first):
-                total += residual[i] * residual[i]
-            distance = distances[which[m]] + total / kept
-            distances[which[m]] = distance if distance <= LARGEST_DISTANCE else LARGEST_DISTANCE
+    deviations = points[which, :stop] - mean[:stop]
+    total = distances[which]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for first in range(start, stop, _STRIP):
+            end = min(first + _STRIP, stop)
+            whitened = np.empty((len(which), end - first))
+            add_product(1.0, deviations[:, :end], root[first:end, :end].T, 0.0, whitened)
+            total += np.einsum("md,md->m", whitened, whitened) / kept
+        distances[which] = np.where(total <= LARGEST_DISTANCE, total, LARGEST_DISTANCE)
 
 
 def inner_products(whitened: Array, along: Array, out: Array) -> None:
     """Write the points' inner products under ``I - F' F`` to ``out``, of shape (N, N)."""
     add_product(1.0, whitened, whitened.T, 0.0, out)
-    if along.shape[0] > 0:
+    if len(along) > 0:
         add_product(-1.0, along.T, along, 1.0, out)
 
 
@@ -190,7 +187,7 @@ def cholesky(matrix: Array, least: float) -> None:
 
     No pivot falls below ``least``; the upper triangle becomes zero.
     """
-    n = matrix.shape[0]
+    n = len(matrix)
     for r in range(n):
         for c in range(r):
             total = matrix[r, c]
@@ -240,10 +237,10 @@ def advance(
 @uncounted
 def _move(points: Array, taken: IntArray, shares: Array, mean: Array, marginals: Array) -> None:
     """Move the mean and the marginals towards points, one after the other."""
-    for c in range(taken.shape[0]):
+    for c in range(len(taken)):
         t, share = taken[c], shares[c]
         kept = 1.0 - share
-        for i in range(points.shape[1]):
+        for i in range(len(mean)):
             deviation = points[t, i] - mean[i]
             mean[i] += share * deviation
             marginal = kept * (marginals[i] + share * deviation * deviation)
@@ -288,7 +285,7 @@ def project(
         Written: the new rows of ``L``.
     """
     corner_of(steps, products, corner)
-    if rows.shape[0] > 0:
+    if len(rows) > 0:
         add_product(1.0, steps, along.T, 0.0, crossing)
         add_product(-1.0, crossing, rows, 1.0, joining)
     solve_lower(corner, joining)
@@ -296,7 +293,7 @@ def project(
 
 def restore(factor: Array, rows: Array, out: Array) -> None:
     """Write ``Y = L F`` to ``out``, of shape (R, D)."""
-    if rows.shape[0] > 0:
+    if len(rows) > 0:
         add_product(1.0, factor, rows, 0.0, out)
 
 
@@ -345,7 +342,7 @@ def move_last(root: Array, position: int) -> None:
 
     The variables after it move up by one; O(D^2), by rotations of adjacent rows.
     """
-    n_features = root.shape[0]
+    n_features = len(root)
     last = n_features - 1
     held = root[position].copy()  # the row that takes up the variable's column
     column = held[position]

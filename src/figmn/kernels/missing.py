@@ -24,7 +24,7 @@ from figmn.kernels.factor import residuals
 def find_missing(points: Array, t: int, out: IntArray) -> int:
     """Write the positions of NaN in row ``t`` to ``out``; return how many there are."""
     count = int(np.int64(0))  # not a literal: functions would be compiled for its type, too
-    for i in range(points.shape[1]):
+    for i in range(len(out)):
         if math.isnan(points[t, i]):
             out[count] = i
             count += 1
@@ -66,7 +66,7 @@ def complete(
     log_determinant : float
         ``log|Lambda_mm|``, to be added to ``log|S|``.
     """
-    n_features = deviations.shape[1]
+    _, n_features = deviations.shape
     for m in range(n_missing):
         deviations[k, missing[m]] = 0.0
     residuals(whiteners, variances, k, deviations, residual)
@@ -130,7 +130,8 @@ def spread(systems: Array, k: int, missing: IntArray, which: int, out: Array) ->
     ``systems`` is as :func:`complete` left it. Row ``k`` of ``out``, of shape
     (K, D), is zero at the known positions.
     """
-    for i in range(out.shape[1]):
+    _, n_features = out.shape
+    for i in range(n_features):
         out[k, i] = 0.0
     for m in range(which, -1, -1):
         total = 1.0 if m == which else 0.0
@@ -138,4 +139,4 @@ def spread(systems: Array, k: int, missing: IntArray, which: int, out: Array) ->
             total -= systems[k, m, j] * out[k, missing[j]]
         out[k, missing[m]] = total / systems[k, m, m]
     for m in range(which + 1):
-        out[k, missing[m]] /= systems[k, m, systems.shape[2] - 1]
+        out[k, missing[m]] /= systems[k, m, n_features + 1]

@@ -80,10 +80,11 @@ def blended(opinions: Array, losses: Array) -> Array:
         least = min(least, losses[v])
     for v in range(n_opinions):
         total += math.exp(least - losses[v])
-    blend = np.zeros((n_rows, n_classes))
+    blend = np.empty((n_rows, n_classes))
     for v in range(n_opinions):
         trust = math.exp(least - losses[v]) / total
         for n in range(n_rows):
             for c in range(n_classes):
-                blend[n, c] += trust * opinions[v, n, c]
+                so_far = blend[n, c] if v > 0 else 0.0
+                blend[n, c] = so_far + trust * opinions[v, n, c]
     return blend

@@ -46,7 +46,8 @@ def keep_highest(
         The highest rank left out so far.
     """
     lowest = _lowest(ranks)
-    for i in range(rows.shape[0]):
+    n_rows, n_features = rows.shape
+    for i in range(n_rows):
         if not weights[i] > 0.0 or _is_unknown(rows, i):
             continue
         rank = weights[i] / uniform(first + i)
@@ -54,7 +55,7 @@ def keep_highest(
             passed = max(passed, rank)
             continue
         passed = max(passed, ranks[lowest])
-        for d in range(rows.shape[1]):
+        for d in range(n_features):
             kept[lowest, d] = rows[i, d]
         kept_weights[lowest] = weights[i]
         ranks[lowest] = rank
@@ -73,7 +74,8 @@ def _lowest(ranks: Array) -> int:
 
 @internal
 def _is_unknown(rows: Array, i: int) -> bool:
-    for d in range(rows.shape[1]):  # noqa: SIM110, since kernels have no generators
+    _, n_features = rows.shape
+    for d in range(n_features):  # noqa: SIM110, since kernels have no generators
         if not math.isnan(rows[i, d]):
             return False
     return True

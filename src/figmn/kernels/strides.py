@@ -134,23 +134,76 @@ def stride(
     n_needless : int
         How many of these since they were in doubt, but only one component has gained.
     """
-    end, heaviest = group(points, weights, start, stop, state, ahead)
+    guess(points, start, stop, int(state.size[0]), state.means, state.marginals, ahead.guesses)
+    end, heaviest = group(weights, start, stop, state, ahead)
     end = look_ahead(points, weights, start, end, threshold, heaviest, state, scratch, ahead)
     return walk(points, weights, start, end, threshold, state, scratch, ahead)
 
 
 @compiled
-def group(
-    points: Array, weights: Array, start: int, stop: int, state: State, ahead: Ahead
-) -> tuple[int, float]:
-    """Put rows in their places: those of one component together, in order.
+def guess(
+    points: Array,
+    start: int,
+    stop: int,
+    n_components: int,
+    all_means: Array,
+    marginals: Array,
+    guesses: IntArray,
+) -> None:
+    """Guess the components of rows, as if variables were independent.
+
+    Rows lie side by side, so that several are compared at once, in four variables
+    at a time; there are zeros where a variable has no three others.
+    """
+    _, n_features = points.shape
+    last = 4 * ((n_features - 1) // 4)
+    total, least, best = last + 4, last + 5, last + 6
+    # Made here, so that its width is known to the compiler.
+    strip = np.empty((last + 7, STRIP))
+    means, narrowness = np.empty((n_components, last + 4)), np.empty((n_components, last + 4))
+    for i in range(last + 4):
+        for k in range(n_components):
+            given = i < n_features
+            means[k, i] = all_means[k, i] if given else 0.0
+            narrowness[k, i] = 1.0 / marginals[k, i] if given else 0.0
+        for c in range(STRIP):
+            strip[i, c] = 0.0
+    for begin in range(start, stop, STRIP):
+        width = min(STRIP, stop - begin)
+        for c in range(width):
+            for i in range(n_features):
+                strip[i, c] = points[begin + c, i]
+        for c in range(STRIP):
+            strip[least, c], strip[best, c] = np.inf, 0.0
+        for k in range(n_components if n_components > 1 else 0):
+            for c in range(STRIP):
+                strip[total, c] = 0.0
+            for i in range(0, last + 4, 4):
+                v, w, x, y = means[k, i], means[k, i + 1], means[k, i + 2], means[k, i + 3]
+                e, f = narrowness[k, i], narrowness[k, i + 1]
+                g, h = narrowness[k, i + 2], narrowness[k, i + 3]
+                for c in range(STRIP):
+                    p, q = strip[i, c] - v, strip[i + 1, c] - w
+                    r, s = strip[i + 2, c] - x, strip[i + 3, c] - y
+                    strip[total, c] += (e * p * p + f * q * q) + (g * r * r + h * s * s)
+            this = float(k)
+            for c in range(STRIP):
+                distance, so_far, before = strip[total, c], strip[least, c], strip[best, c]
+                strip[best, c] = this if distance < so_far else before
+                strip[least, c] = min(distance, so_far)
+        for c in range(width):
+            guesses[begin - start + c] = int(strip[best, c])
+
+
+@uncounted
+def group(weights: Array, start: int, stop: int, state: State, ahead: Ahead) -> tuple[int, float]:
+    """Put rows in their places: those guessed to be of one component together, in order.
 
     Returns the first row that its component cannot learn together with those before,
     by their weights, and the largest weight.
     """
     n_components, n_rows, masses = state.size[0], stop - start, state.masses
     first, last, guesses, bounds = ahead.first, ahead.last, ahead.guesses, ahead.bounds
-    _guess(points, start, stop, n_components, state.means, state.marginals, guesses)
     for k in range(n_components + 1):
         first[k] = 0
     for c in range(n_rows):
@@ -182,67 +235,13 @@ def _is_ordinary(k: int, variances: Array, marginals: Array) -> bool:
     That is even if the rows of a stride, and what is allowed of others, should make a
     variance grow by as much as they can.
     """
-    ordinary, n_features = True, variances.shape[1]
+    ordinary = True
+    _, n_features = variances.shape
     for i in range(n_features):
         variance, marginal = variances[k, i], marginals[k, i]
         ordinary &= variance > _LEAST_UNEXPLAINED * (n_features + 8.0) * marginal
         ordinary &= variance > _ORDINARY and marginal < 1.0 / _ORDINARY
     return ordinary
-
-
-@inlined
-def _guess(
-    points: Array,
-    start: int,
-    stop: int,
-    n_components: int,
-    all_means: Array,
-    marginals: Array,
-    guesses: IntArray,
-) -> None:
-    """Guess the components of rows, as if variables were independent.
-
-    Rows lie side by side, so that several are compared at once, in four variables
-    at a time; there are zeros where a variable has no three others.
-    """
-    n_features = points.shape[1]
-    last = 4 * ((n_features - 1) // 4)
-    total, least, best = last + 4, last + 5, last + 6
-    # Made here, so that its width is known to the compiler.
-    strip = np.empty((last + 7, STRIP))
-    means, narrowness = np.empty((n_components, last + 4)), np.empty((n_components, last + 4))
-    for i in range(last + 4):
-        for k in range(n_components):
-            given = i < n_features
-            means[k, i] = all_means[k, i] if given else 0.0
-            narrowness[k, i] = 1.0 / marginals[k, i] if given else 0.0
-        for c in range(STRIP):
-            strip[i, c] = 0.0
-    for begin in range(start, stop, STRIP):
-        width = min(STRIP, stop - begin)
-        for c in range(width):
-            for i in range(n_features):
-                strip[i, c] = points[begin + c, i]
-        for c in range(STRIP):
-            strip[least, c], strip[best, c] = np.inf, 0.0
-        for k in range(n_components if n_components > 1 else 0):
-            for c in range(STRIP):
-                strip[total, c] = 0.0
-            for i in range(0, last + 4, 4):
-                v, w, x, y = means[k, i], means[k, i + 1], means[k, i + 2], means[k, i + 3]
-                e, f = narrowness[k, i], narrowness[k, i + 1]
-                g, h = narrowness[k, i + 2], narrowness[k, i + 3]
-                for c in range(STRIP):
-                    strip[total, c] += (
-                        e * (strip[i, c] - v) ** 2 + f * (strip[i + 1, c] - w) ** 2
-                    ) + (g * (strip[i + 2, c] - x) ** 2 + h * (strip[i + 3, c] - y) ** 2)
-            this = float(k)
-            for c in range(STRIP):
-                distance, so_far, before = strip[total, c], strip[least, c], strip[best, c]
-                strip[best, c] = this if distance < so_far else before
-                strip[least, c] = min(distance, so_far)
-        for c in range(width):
-            guesses[begin - start + c] = int(strip[best, c])
 
 
 @uncounted
@@ -258,10 +257,10 @@ def look_ahead(
     ahead: Ahead,
 ) -> int:
     """Find the rows in doubt; return the first row that cannot be learnt in this stride."""
-    n_components = state.size[0]
+    n_components, n_features = state.size[0], len(scratch.vector)
     first, last, numbers, bounds = ahead.first, ahead.last, ahead.numbers, ahead.bounds
     masses, log_dets = state.masses, state.log_dets
-    limit = min(threshold, FARTHEST * (points.shape[1] + 8.0))
+    limit = min(threshold, FARTHEST * (n_features + 8.0))
     for k in range(n_components):
         end = last[k]
         sum_up(k, first[k], end, limit, points, weights, state, ahead)
@@ -277,7 +276,7 @@ def look_ahead(
                 ahead.n_doubts[k] += 1
     # Few rows at a time take longer by a matrix than one by one.
     for k in range(n_components):
-        if ahead.n_doubts[k] * (_FEW + points.shape[1]) > last[k] - first[k]:
+        if ahead.n_doubts[k] * (_FEW + n_features) > last[k] - first[k]:
             for c in range(first[k], last[k]):
                 ahead.doubtful[numbers[c] - start] = c
     return stop
@@ -367,7 +366,7 @@ def walk(
 def _measure(k: int, t: int, points: Array, state: State, scratch: Scratch) -> float:
     """Squared distance of a row; its deviation and residuals are kept."""
     distance = 0.0
-    for r in range(points.shape[1]):
+    for r in range(len(scratch.vector)):
         scratch.deviations[k, r] = points[t, r] - state.means[k, r]
         total = scratch.deviations[k, r]
         for j in range(r):

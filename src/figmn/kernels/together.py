@@ -42,7 +42,8 @@ def sum_up(
     Rows lie side by side, and where there are none, zeros. In ``strip`` are deviations,
     what is left of them after whitening, distances, and roots of shares.
     """
-    n_features, strip = points.shape[1], ahead.strip
+    _, n_features = points.shape
+    strip = ahead.strip
     distance, root, farthest = 2 * n_features, 2 * n_features + 1, 0.0
     for r in range(n_features):
         for i in range(3):
@@ -76,7 +77,7 @@ def sum_up(
 @inlined
 def _whiten(k: int, whiteners: Array, variances: Array, strip: Array) -> None:
     """Whiten deviations, and measure them."""
-    n_features = variances.shape[1]
+    _, n_features = variances.shape
     distance = 2 * n_features
     for c in range(STRIP):
         strip[distance, c] = 0.0
@@ -105,7 +106,7 @@ def _whiten(k: int, whiteners: Array, variances: Array, strip: Array) -> None:
 @inlined
 def _add_up(k: int, strip: Array, sums: Array, scatters: Array) -> None:
     """Add the rows of a strip to the sums, by the roots of their shares."""
-    n_features = sums.shape[2]
+    _, _, n_features = sums.shape
     root = 2 * n_features + 1
     for r in range(n_features):
         total, square, white = 0.0, 0.0, 0.0
@@ -166,7 +167,7 @@ def learn_together(
     for c in range(begin, end):
         masses[k] += weights[ahead.numbers[c]]
     after, kept = masses[k] / before, before / masses[k]
-    for r in range(means.shape[1]):
+    for r in range(len(scratch.vector)):
         shift, least = sums[k, _DEVIATION, r] / after, kept * marginals[k, r]
         means[k, r] += shift
         marginals[k, r] = max(least + (sums[k, _SQUARE, r] / after - shift * shift), least)
@@ -196,7 +197,7 @@ def _update_factor(
     variables' units, :math:`T' = L^{-1} T` and :math:`v' = P v`, row by row.
     No variance comes near its floor: it was far from it when the stride began.
     """
-    n_features, change, roots = variances.shape[1], scratch.vector, scratch.residuals
+    n_features, change, roots = len(scratch.vector), scratch.vector, scratch.residuals
     for r in range(n_features):
         roots[k, r] = math.sqrt(variances[k, r])
         for i in range(r):
