@@ -109,7 +109,7 @@ def log_sum(values: Array) -> Array:
     SciPy's does more, and takes ten times as long on few rows.
     """
     if values.size <= _FEW_VALUES:
-        return evaluation.log_sum_of_few(values)
+        return evaluation.exponentials_of_few(values)[1]
     largest = values.max(axis=1, keepdims=True)
     total: Array = largest + np.log(np.exp(values - largest).sum(axis=1, keepdims=True))
     return total
@@ -118,7 +118,7 @@ def log_sum(values: Array) -> Array:
 def normalised(log_joint: Array) -> Array:
     """Posteriors from joint log densities of shape (N, K)."""
     if log_joint.size <= _FEW_VALUES:
-        return evaluation.shares_of_few(log_joint)
+        return evaluation.exponentials_of_few(log_joint)[0]
     posteriors: Array = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     posteriors /= posteriors.sum(axis=1, keepdims=True)
     return posteriors

@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import Array, IntArray
 from figmn.kernels.blas import add_product
-from figmn.kernels.compiler import LARGEST_DISTANCE, SURELY, compiled, inlined
+from figmn.kernels.compiler import LARGEST_DISTANCE, SURELY, compiled, inlined, uncounted
 from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
@@ -66,19 +66,15 @@ def evaluate(
         n_missing = find_missing(points, t, missing)
         n_known = n_features - n_missing
         for k in range(count):
-            distance, log_det = distance_of(
-                points,
-                t,
-                means,
-                whiteners,
-                variances,
-                k,
-                deviations,
-                missing,
-                n_missing,
-                residual,
-                systems,
-            )
+            for i in range(n_features):
+                deviations[k, i] = points[t, i] - means[k, i]
+            if n_missing == 0:
+                distance = residuals(whiteners, variances, k, deviations, residual)
+                log_det = 0.0
+            else:
+                distance, log_det = complete(
+                    whiteners, variances, k, deviations, missing, n_missing, residual, systems
+                )
             log_det += log_dets[k]
             if n_known == 0:  # nothing is known: exactly the prior, without rounding
                 distance, log_det = 0.0, 0.0
@@ -92,40 +88,8 @@ def evaluate(
 
 
 @inlined
-def distance_of(
-    points: Array,
-    t: int,
-    means: Array,
-    whiteners: Array,
-    variances: Array,
-    k: int,
-    deviations: Array,
-    missing: IntArray,
-    n_missing: int,
-    residual: Array,
-    systems: Array,
-) -> tuple[float, float]:
-    """Distance of row ``t`` to component ``k``, and what missing entries add to ``log|S|``."""
-    _, n_features = points.shape
-    for i in range(n_features):
-        deviations[k, i] = points[t, i] - means[k, i]
-    if n_missing == 0:
-        return residuals(whiteners, variances, k, deviations, residual), 0.0
-    return complete(whiteners, variances, k, deviations, missing, n_missing, residual, systems)
-
-
-@compiled
-def log_sum_of_few(values: Array) -> Array:
-    """Logarithm of the sum of exponentials along rows of shape (N, K), of shape (N, 1)."""
-    total = np.empty((len(values), 1))
-    for i in range(len(values)):
-        total[i, 0] = _log_sum(values, i)
-    return total
-
-
-@inlined
 def _log_sum(values: Array, i: int) -> float:
-    """The same for row ``i``."""
+    """Logarithm of the sum of exponentials in row ``i``."""
     _, count = values.shape
     largest = values[i, 0]
     for k in range(1, count):
@@ -137,11 +101,11 @@ def _log_sum(values: Array, i: int) -> float:
 
 
 @compiled
-def shares_of_few(values: Array) -> Array:
-    """Exponentials by their sum along rows of shape (N, K), of the same shape."""
-    shares = np.empty(values.shape)
-    _, count = values.shape
-    for i in range(len(values)):
+def exponentials_of_few(values: Array) -> tuple[Array, Array]:
+    """Exponentials by their sum along rows of shape (N, K), and its logarithm, (N, 1)."""
+    n_rows, count = values.shape
+    shares, log_sums = np.empty((n_rows, count)), np.empty((n_rows, 1))
+    for i in range(n_rows):
         largest = values[i, 0]
         for k in range(1, count):
             largest = max(largest, values[i, k])
@@ -151,10 +115,10 @@ def shares_of_few(values: Array) -> Array:
             total += shares[i, k]
         for k in range(count):
             shares[i, k] /= total
-    return shares
+        log_sums[i, 0] = largest + math.log(total)
+    return shares, log_sums
 
 
-@compiled
 def likely(points: Array, means: Array, marginals: Array, which: IntArray, bounds: Array) -> None:
     """Find a likely component for each of N points, and rule out others at a glance.
 
@@ -170,22 +134,28 @@ def likely(points: Array, means: Array, marginals: Array, which: IntArray, bound
         Written: the largest squared distance in a single variable, which that in
         all of them is never smaller than.
     """
-    precisions = np.empty(means.shape)
-    log_volumes = np.empty(len(means))
-    _, n_features = means.shape
-    for k in range(len(means)):
-        log_volumes[k] = 0.0
-        for i in range(n_features):
-            precisions[k, i] = 1.0 / marginals[k, i]
-            log_volumes[k] += math.log(marginals[k, i])
+    log_volumes = np.log(marginals).sum(axis=1)
+    _compare(points, means, 1.0 / marginals, log_volumes, which, bounds)
+
+
+@uncounted
+def _compare(
+    points: Array,
+    means: Array,
+    precisions: Array,
+    log_volumes: Array,
+    which: IntArray,
+    bounds: Array,
+) -> None:
+    """The same by precisions and log-determinants."""
+    n_components, n_features = means.shape
     for t in range(len(points)):
-        point, nearest = points[t], np.inf
-        for k in range(len(means)):
-            mean, precision = means[k], precisions[k]
+        nearest = np.inf
+        for k in range(n_components):
             distance, largest = log_volumes[k], 0.0
-            for i in range(len(point)):
-                deviation = point[i] - mean[i]
-                part = precision[i] * deviation * deviation
+            for i in range(n_features):
+                deviation = points[t, i] - means[k, i]
+                part = precisions[k, i] * deviation * deviation
                 distance += part
                 largest = max(largest, part)
             bounds[k, t] = SURELY * min(largest, LARGEST_DISTANCE)

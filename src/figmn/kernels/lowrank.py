@@ -48,11 +48,12 @@ def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
     """Write ``deviations B'`` to ``out``, both of shape (N, D).
 
     ``B`` is ``root``, of shape (D, D) and lower triangular, or, where that has
-    shape (0, 0), the diagonal matrix of ``1 / spread``.
+    shape (0, 0), the diagonal matrix of ``1 / spread``; ``out`` may then be
+    ``deviations`` itself.
     """
     n_rows, n_features = deviations.shape
     if len(root) == 0:
-        np.divide(deviations, spread, out=out)
+        np.multiply(deviations, 1.0 / spread, out=out)
     elif n_rows < _FEW:
         _whiten_few(deviations, root, out)
     else:
@@ -111,7 +112,8 @@ def measure(
     precise : bool
         Whether no distance is a small difference of large numbers.
     """
-    whiten(points - mean, spread, root, whitened)
+    deviations = np.subtract(points, mean, out=None if len(root) else whitened)
+    whiten(deviations, spread, root, whitened)
     if len(rows) > 0:
         add_product(1.0, rows, whitened.T, 0.0, along)
     return _lengths(whitened, along, kept, distances)

@@ -8,7 +8,7 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.kernels.compiler import compiled
-from figmn.kernels.evaluation import shares_of_few
+from figmn.kernels.evaluation import exponentials_of_few
 
 _FADING = 0.95  # of an opinion's loss, from row to row
 _IMPROBABLE = 1e-4
@@ -51,7 +51,7 @@ def opinions(given: Array, counts: Array, followers: Array, powers: Array) -> Ar
             for n in range(n_rows):
                 log_likelihood = math.log(max(given[n, c], _TINY)) - log_count
                 log_joint[n, c] = powers[a] * log_likelihood + math.log(every[1, n, c])
-        shares = shares_of_few(log_joint)
+        shares, _ = exponentials_of_few(log_joint)
         for n in range(n_rows):
             for c in range(n_classes):
                 every[2 + a, n, c] = shares[n, c]
