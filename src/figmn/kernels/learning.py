@@ -168,13 +168,14 @@ def learn(
             for k in range(n_components):
                 priors[k] = math.log(masses[k]) - 0.5 * log_dets[k]
         if n_missing == 0:
-            nearest = _expect(points, t, weights[t], state, scratch)
+            nearest, largest = _expect(points, t, weights[t], state, scratch)
         else:
-            nearest = _expect_incomplete(points, t, n_missing, state, scratch)
+            nearest, largest = _expect_incomplete(points, t, n_missing, state, scratch)
         state.size[1] += 1
         novel = n_components == 0 or not nearest < settings.thresholds[n_features - n_missing]
         if novel and may_grow:
             return t, NOVEL
+        _normalise(posteriors, n_components, largest)
         for k in range(n_components):
             state.ages[k] += 1
             gained = weights[t] * posteriors[k]
@@ -251,12 +252,15 @@ def _note(
 
 
 @inlined
-def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch) -> float:
-    """Posteriors of the components given a complete row, and the smallest distance.
+def _expect(
+    points: Array, t: int, weight: float, state: State, scratch: Scratch
+) -> tuple[float, float]:
+    """Log joint densities of components and a complete row.
 
-    The loop is that of ``residuals``, written out, and it stops where a
-    component can no longer gain anything from the row: if a likely one comes
-    first, most do so after a few variables, or before the first.
+    Returns the smallest distance, and the largest density. The loop is that of
+    ``residuals``, written out, and it stops where a component can no longer gain
+    anything from the row: if a likely one comes first, most do so after a few
+    variables, or before the first.
     """
     means, whiteners, variances = state.means, state.whiteners, state.variances
     deviations, distances = scratch.deviations, scratch.distances
@@ -290,8 +294,7 @@ def _expect(points: Array, t: int, weight: float, state: State, scratch: Scratch
         posteriors[k] = priors[k] - 0.5 * distance
         nearest = min(nearest, distance)
         largest = max(largest, posteriors[k])
-    _normalise(posteriors, n_components, largest)
-    return nearest
+    return nearest, largest
 
 
 @inlined
@@ -318,7 +321,7 @@ def _likely(points: Array, t: int, state: State, scratch: Scratch) -> int:
 @inlined
 def _expect_incomplete(
     points: Array, t: int, n_missing: int, state: State, scratch: Scratch
-) -> float:
+) -> tuple[float, float]:
     """The same for a row with missing entries, whose deviations are completed."""
     nearest, largest = np.inf, -np.inf
     for k in range(state.size[0]):
@@ -337,8 +340,7 @@ def _expect_incomplete(
         log_joint = math.log(state.masses[k]) - 0.5 * (log_det + state.log_dets[k] + distance)
         scratch.distances[k], scratch.posteriors[k] = distance, log_joint
         nearest, largest = min(nearest, distance), max(largest, log_joint)
-    _normalise(scratch.posteriors, state.size[0], largest)
-    return nearest
+    return nearest, largest
 
 
 @inlined
