@@ -27,12 +27,12 @@ from figmn.kernels.blas import add_product, solve_lower
 from figmn.kernels.compiler import LARGEST_DISTANCE, SMALLEST_VARIANCE, compiled, uncounted
 
 # Variables at a time, in folding: small enough for panels to stay in the cache, and
-# larger where the whole matrix does not. Whitening does with fewer, larger ones.
+# larger where the whole matrix does not.
 _PANEL, _LARGE_PANEL = 48, 64
 _LARGE = 900
 
-# The same where a matrix is only read.
-_STRIP = 132
+# The same where a matrix is only read, in whitening and in adding up distances.
+_WHITENED, _STRIP = 96, 132
 
 # Fewer rows than this do not repay what a product of matrices takes to begin.
 _FEW = 4
@@ -57,9 +57,8 @@ def whiten(deviations: Array, spread: Array, root: Array, out: Array) -> None:
     elif n_rows < _FEW:
         _whiten_few(deviations, root, out)
     else:
-        width = _PANEL if n_features < _LARGE else 2 * _LARGE_PANEL
-        for start in range(0, n_features, width):
-            stop = min(start + width, n_features)
+        for start in range(0, n_features, _WHITENED):
+            stop = min(start + _WHITENED, n_features)
             panel = root[start:stop, :stop]
             add_product(1.0, deviations[:, :stop], panel.T, 0.0, out[:, start:stop])
 
