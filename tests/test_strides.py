@@ -175,6 +175,32 @@ def test_no_variance_passes_its_floor_in_a_stride(eager):
     assert_allclose(ours.log_determinants, theirs.log_determinants, rtol=1e-6)
 
 
+def test_a_component_at_its_floor_leaves_strides_to_others(strides):
+    collinear = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]])
+    means, covariances = [[0.0, 0.0], [500.0, 500.0]], [collinear, np.eye(2)]
+    settings = {"mass": 2000.0, "scale": 5.0, "beta": 1e-30}
+    ours, theirs = (Mixture.from_parameters(means, covariances, **settings) for _ in range(2))
+    rows = np.random.default_rng(5).normal(size=(4000, 2))
+    first, rest = rows[:1000] @ np.linalg.cholesky(collinear).T, 500.0 + rows[1000:]
+    ours.learn(first)
+    assert sum(strides) == 0
+    ours.learn(rest)
+    assert sum(strides) > 2000
+    for chunk in np.split(np.vstack([first, rest]), 400):
+        theirs.learn(chunk)
+    assert_alike(ours, theirs)
+
+
+def test_rows_too_heavy_for_a_stride_are_learnt_all_the_same(strides):
+    rows = clusters(4000, 3, n_clusters=2, spread=200.0)
+    weights = np.ones(len(rows))
+    weights[1500::700] = 1e5
+    settings = {"scale": 5.0, "beta": 1e-30}
+    ours = Mixture(3, **settings).learn(rows, weights)
+    assert sum(strides) > 1000
+    assert_alike(ours, learnt_singly(rows, weights, **settings))
+
+
 @pytest.mark.parametrize("distance", [6.0, 7.4, 7.6])
 def test_many_rows_do_not_add_up_to_something_missing(distance, strides):
     rows = np.random.default_rng(0).normal(size=(100_000, 1)) * 0.05

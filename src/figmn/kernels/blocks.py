@@ -89,7 +89,7 @@ def walk(
     points: Array,
     weights: Array,
     start: int,
-    faded: int,
+    begun: int,
     distances: Array,
     slots: IntArray,
     wanted: AnyArray,
@@ -107,7 +107,7 @@ def walk(
         Complete.
     weights : array of shape (B,)
         Positive.
-    start, faded : int
+    start, begun : int
         The first row to learn, and the first that masses have not faded for yet.
     distances : array of shape (K, B)
         As of the block's start, for components that it has not touched.
@@ -127,7 +127,7 @@ def walk(
     stop : int
         The first row not learnt.
     reason : int
-    faded : int
+    begun : int
         The first row that masses have not faded for by now. Moments are left to the caller.
     """
     n_points, n_features = points.shape
@@ -136,7 +136,7 @@ def walk(
     threshold = settings.thresholds[n_features]
     may_grow = n_components < settings.max_components
     for t in range(start, n_points):
-        if settings.retention < 1.0 and t >= faded:
+        if settings.retention < 1.0 and t >= begun:
             fade(masses, n_components, weights[t], settings)
         nearest, largest = np.inf, -np.inf
         for k in range(n_components):
