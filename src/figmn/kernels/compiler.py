@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -96,3 +98,39 @@ def compensated(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile into the caller: a call costs more than what these do for few variables."""
     return cast(Function, numba.njit(inline="always", **_INTERNAL)(function))
+
+
+class _WithoutCollection(event.Listener):
+    """Automatic garbage collection rests while a kernel of this package is compiled.
+
+    Compiling makes millions of objects and little garbage, so that a tenth of the time
+    would go into looking for some: all the more, the more else a process has in memory.
+    Afterwards all is as before. Numba compiles one function at a time, under a lock.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0  # kernels compile the kernels that they call
+        self._was_enabled = False
+
+    def on_start(self, started: event.Event) -> None:
+        """A compilation begins."""
+        if _is_ours(started):
+            if self._depth == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._depth += 1
+
+    def on_end(self, ended: event.Event) -> None:
+        """It ends, be it by an error."""
+        if _is_ours(ended):
+            self._depth -= 1
+            if self._depth == 0 and self._was_enabled:
+                gc.enable()
+
+
+def _is_ours(compilation: event.Event) -> bool:
+    module: str = compilation.data["dispatcher"].py_func.__module__
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
+event.register("numba:compile", _WithoutCollection())  # type: ignore[no-untyped-call]
