@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import LOG_ZERO, internal, uncounted
+from figmn.kernels.compiler import LOG_ZERO, inlined, uncounted
 from figmn.kernels.learning import DONE, NOVEL, SPURIOUS, Settings, fade
 
 UNPREPARED, ASTONISHING, STALE, WORN = 3, 4, 5, 6
@@ -197,7 +197,7 @@ def walk(
     return n_points, DONE, n_points
 
 
-@internal
+@inlined
 def _step(walked: Walked, slot: int, t: int, share: float, distance: float, kept: float) -> None:
     """Move one component towards row ``t``."""
     products, steps, shifts, taken, shares, _, counts = walked

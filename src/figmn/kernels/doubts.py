@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import LOG_LOST, SURELY, inlined, internal
+from figmn.kernels.compiler import LOG_LOST, SURELY, inlined
 
 if TYPE_CHECKING:
     from figmn.kernels.learning import Scratch, State
@@ -115,7 +115,7 @@ def allow(k: int, gained: float, distance: float, masses: Array, ahead: Ahead) -
     return allowed
 
 
-@internal
+@inlined
 def doubt_shared(points: Array, state: State, scratch: Scratch, ahead: Ahead) -> None:
     """Note which rows more components than one may have a say in."""
     means, whiteners, variances = state.means, state.whiteners, state.variances

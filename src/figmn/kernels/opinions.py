@@ -8,7 +8,6 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.kernels.compiler import compiled
-from figmn.kernels.evaluation import exponentials_of_few
 
 _FADING = 0.95  # of an opinion's loss, from row to row
 _IMPROBABLE = 1e-4
@@ -37,24 +36,27 @@ def opinions(given: Array, counts: Array, followers: Array, powers: Array) -> Ar
     """
     n_rows, n_classes = given.shape
     every = np.empty((2 + len(powers), n_rows, n_classes))
-    log_joint = np.empty((n_rows, n_classes))
     total = _UNSEEN
     for c in range(n_classes):
         total += followers[c]
     for c in range(n_classes):
         following = (followers[c] + _UNSEEN / n_classes) / total
+        log_count, log_following = math.log(max(counts[c], _TINY)), math.log(following)
         for n in range(n_rows):
+            log_likelihood = math.log(max(given[n, c], _TINY)) - log_count
             every[0, n, c], every[1, n, c] = given[n, c], following
-    for a in range(len(powers)):
-        for c in range(n_classes):
-            log_count = math.log(max(counts[c], _TINY))
-            for n in range(n_rows):
-                log_likelihood = math.log(max(given[n, c], _TINY)) - log_count
-                log_joint[n, c] = powers[a] * log_likelihood + math.log(every[1, n, c])
-        shares, _ = exponentials_of_few(log_joint)
+            for a in range(len(powers)):
+                every[2 + a, n, c] = powers[a] * log_likelihood + log_following
+    for a in range(2, len(every)):
         for n in range(n_rows):
+            largest, total = every[a, n, 0], 0.0
             for c in range(n_classes):
-                every[2 + a, n, c] = shares[n, c]
+                largest = max(largest, every[a, n, c])
+            for c in range(n_classes):
+                every[a, n, c] = math.exp(every[a, n, c] - largest)
+                total += every[a, n, c]
+            for c in range(n_classes):
+                every[a, n, c] /= total
     return every
 
 

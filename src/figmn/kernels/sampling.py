@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from figmn._typing import Array
-from figmn.kernels.compiler import compiled, internal
+from figmn.kernels.compiler import compiled, inlined
 
 
 @compiled
@@ -63,7 +63,7 @@ def keep_highest(
     return passed
 
 
-@internal
+@inlined
 def _lowest(ranks: Array) -> int:
     lowest = 0
     for m in range(len(ranks)):
@@ -72,7 +72,7 @@ def _lowest(ranks: Array) -> int:
     return lowest
 
 
-@internal
+@inlined
 def _is_unknown(rows: Array, i: int) -> bool:
     _, n_features = rows.shape
     for d in range(n_features):  # noqa: SIM110, since kernels have no generators
