@@ -75,3 +75,10 @@ def test_functions_of_others_compile_as_ever() -> None:
     inner = numba.njit(lambda x: math.sqrt(x))
     outer = numba.njit(lambda x: inner(x) + 1.0)
     assert ending_with(lambda: outer(4.0)) == [True, True]
+
+
+def test_a_function_of_no_module_compiles_as_ever() -> None:
+    names: dict[str, Callable[[float], float]] = {}
+    exec("def double(x):\n    return 2.0 * x", names)
+    names["double"].__module__ = None  # type: ignore[assignment]
+    assert ending_with(lambda: numba.njit(names["double"])(1.0)) == [True]

@@ -129,8 +129,10 @@ class _WithoutCollection(event.Listener):
 
 
 def _is_ours(compilation: event.Event) -> bool:
-    module: str = compilation.data["dispatcher"].py_func.__module__
-    return module.partition(".")[0] == __name__.partition(".")[0]
+    """Whether a kernel of this package is compiled, and not anything else in the process."""
+    function = getattr(compilation.data["dispatcher"], "py_func", None)
+    module = getattr(function, "__module__", None) or ""  # what was made by exec has none
+    return bool(module.partition(".")[0] == __name__.partition(".")[0])
 
 
 event.register("numba:compile", _WithoutCollection())  # type: ignore[no-untyped-call]
