@@ -166,6 +166,26 @@ def test_weights_of_all_scales_make_sound_models(rows, choices, update, data):
     check_soundness(rows, weights, choices, update)
 
 
+UNTUNED = settings(EXHAUSTIVE, max_examples=1000 if EXPLORE else 100)
+
+
+@UNTUNED
+@given(awkward_rows(), st.sampled_from([None, 1.0, 50.0]), st.data())
+def test_models_without_settings_are_sound(rows, half_life, data):
+    weights = draw_weights(data, len(rows), [0.0, 1e-100, 1e-12, 1.0, 1.0, 1e12, 1e100])
+    check_soundness(rows, weights, {"half_life": half_life}, "exact")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_columns_of_two_values_with_gaps_make_sound_models(seed):
+    # Gaps are drawn anew, and components may be left without any row by that.
+    rng = np.random.default_rng(seed)
+    shape = (int(rng.integers(20, 400)), int(rng.integers(2, 8)))
+    rows = (rng.random(shape) < rng.random(shape[1])).astype(float)
+    rows[rng.random(shape) < 0.2] = np.nan
+    check_soundness(rows, np.ones(len(rows)), {}, "exact")
+
+
 def check_soundness(rows, weights, choices, update):
     mixture = Mixture(rows.shape[1], update=update, **choices).learn(rows, weights)
     if mixture.n_components == 0:
@@ -189,6 +209,16 @@ def check_soundness(rows, weights, choices, update):
 @EXHAUSTIVE
 @given(awkward_rows(), awkward_settings())
 def test_estimators_take_whatever_is_finite(rows, choices):
+    check_estimators(rows, choices)
+
+
+@UNTUNED
+@given(awkward_rows())
+def test_estimators_without_settings_take_whatever_is_finite(rows):
+    check_estimators(rows, {})
+
+
+def check_estimators(rows, choices):
     if np.isnan(rows).all():
         return
     n_rows = len(rows)

@@ -15,6 +15,7 @@ FLOOR: Final = 1e-6
 _MOST_PRODUCTS: Final = 2**23  # of columns, to hold at once (64 MiB)
 _SMALL_TRIANGLE: Final = 128  # variables up to which it is inverted
 _LEAST_COUNT: Final = 1.0  # rows that a component must explain, to be kept
+_NEGLIGIBLE: Final = 1e-9  # share of all rows that has no moments to speak of
 _LOG_2_PI: Final = float(np.log(2.0 * np.pi))
 
 
@@ -213,10 +214,12 @@ def converged(
     """Rounds of EM from given shares, until the log density gains less than tolerated.
 
     The tolerance is in nats a row and column. Components that come to explain less
-    than one row are left out.
+    than one row are left out, and from the beginning those without a share in any.
     """
     tolerance *= batch.rows.shape[1]
     before = -np.inf
+    counts = batch.weights @ shares
+    shares = shares[:, counts > _NEGLIGIBLE * counts.sum()]
     parameters = maximised(batch.scatter(shares), prior)
     for _ in range(rounds):
         joint = batch.log_joint(parameters)

@@ -295,18 +295,22 @@ class ClassView(View):
             mixture.consolidate()
 
     def probabilities(self, rows: Array) -> Array:
-        r"""Posteriors :math:`p(c) p(x \mid c)` by their sum."""
+        r"""Posteriors :math:`p(c) p(x \mid c)` by their sum.
+
+        A class none of whose rows has a known entry is as probable as it is frequent.
+        """
         view = self._seen()
-        if not view.counts.any():
+        counts, mixtures = view.counts, view.mixtures
+        if not counts.any():
             return np.full((len(rows), self.n_classes), 1.0 / self.n_classes)
-        unseen = np.full(len(rows), -np.inf)
-        joint = np.array(
-            [
-                mixture._ready.log_density(rows) if count > 0.0 else unseen
-                for mixture, count in zip(view.mixtures, view.counts.tolist(), strict=True)
-            ]
-        )
-        return normalised(joint.T + np.log(np.maximum(view.counts, _TINY)))
+        shares = counts / counts.sum()
+        posteriors = np.tile(shares, (len(rows), 1))
+        heard = [c for c in np.flatnonzero(counts) if mixtures[c].n_components > 0]
+        if heard:
+            densities = np.array([mixtures[c]._ready.log_density(rows) for c in heard])
+            given = normalised(densities.T + np.log(counts[heard]))
+            posteriors[:, heard] = shares[heard].sum() * given
+        return posteriors
 
     def is_configured(self, settings: dict[str, Any]) -> bool:
         """Whether new mixtures have these settings."""

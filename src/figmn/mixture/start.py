@@ -29,6 +29,8 @@ _FILLINGS: Final = 3  # times that missing entries are drawn anew
 _REFILLED_PRIOR: Final = 1.0  # shrinkage then, unless it is given
 _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
 _MOST_ROWS: Final = 8192  # of a stream, to count for how many components there may be
+_LEAST_PROPORTION: Final = 1e-6  # of a row's weight to the largest, for it to count
+_FARTHEST: Final = 1e5  # a row in units, for squares to keep their digits
 _LEAST_WEIGHT: Final = 2.0  # rows, for a component to be taken as a model of others
 _QUARTILES_APART: Final = 1.349  # of a normal distribution, in standard deviations
 _HIDDEN: Final = 3.0  # a standard deviation from the usual one, if outliers make it up
@@ -89,14 +91,17 @@ def started(
     order = np.lexsort((weights, *held.rows.T))
     rows, weights = held.rows[order], weights[order]
     moments = moments_of(rows, held.weights[order])
-    units = _units(rows, moments, scale)
-    standard = (rows - moments[1]) / units
-    # Weights of any size do: what counts are their proportions.
+    # Weights of any size do: what counts are their proportions. Rows of next to none take
+    # part in nothing, not even in the choice of units: they stay in the center.
     proportions = weights / weights.max()
-    parameters = _fitted(standard, proportions, preferences)
+    counted = proportions >= _LEAST_PROPORTION
+    usual = moments if counted.all() else moments_of(rows[counted], held.weights[order][counted])
+    units = _units(rows[counted], usual, scale)
+    standard = np.where(counted[:, np.newaxis], (rows - usual[1]) / units, 0.0)
+    parameters = _fitted(standard, np.maximum(proportions, _LEAST_PROPORTION), preferences)
     mass = weights.sum() if before is None else before.masses.sum()
     n_learnt = len(rows) if before is None else before.n_learnt
-    components = _components(parameters, moments[1], units, mass)
+    components = _components(parameters, usual[1], units, mass)
     components.state.moments[:] = moments if before is None else before.moments
     components.state.size[1] = n_learnt
     components.state.ages[: components.n_components] = n_learnt
@@ -106,10 +111,11 @@ def started(
 def _units(rows: Array, moments: Array, scale: Array | None) -> Array:
     """Units of the columns: the scale that was given, as far as it suits the rows."""
     own = _without_outliers(rows, suggested_scale(moments))
-    if scale is None:
-        return own
-    suited: Array = np.clip(scale, own / _FAR_OFF, own * _FAR_OFF)
-    return np.where(moments[2] > 0.0, suited, scale)
+    if scale is not None:
+        suited: Array = np.clip(scale, own / _FAR_OFF, own * _FAR_OFF)
+        own = np.where(moments[2] > 0.0, suited, scale)
+    farthest: Array = np.fmax.reduce(np.abs(rows - moments[1]), axis=0)
+    return np.fmax(own, farthest / _FARTHEST)
 
 
 def _without_outliers(rows: Array, deviations: Array) -> Array:
@@ -127,7 +133,7 @@ def _without_outliers(rows: Array, deviations: Array) -> Array:
 
 def _faded(weights: Array, retention: float) -> Array:
     """What is left of each row's weight after the rows that followed it."""
-    since = weights.sum() - np.cumsum(weights)
+    since = np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
     left: Array = np.maximum(weights * retention**since, 1e-300)
     return left
 
