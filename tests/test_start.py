@@ -539,3 +539,29 @@ def test_calibration_inverts_the_shares_of_outcomes():
     assert_allclose(unknown.adjusted(0.05), [0.05])
     beyond = Calibration(np.zeros((50, 1)), np.ones(50))
     assert 0.0 < beyond.adjusted(0.05)[0] < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("n_outliers", "size", "n_features", "n_rows"),
+    [(5, 1e5, 20, 1000), (5, 1e4, 20, 1000), (2, 1e9, 2, 250), (1, 1e7, 20, 250)],
+)
+def test_few_rows_far_away_can_be_fitted(seed, n_outliers, size, n_features, n_rows):
+    rows = np.random.default_rng(seed).normal(size=(n_rows, n_features))
+    clean = rows[n_outliers:].copy()
+    rows[:n_outliers] *= size
+    mixture = Mixture(n_features).learn(rows)
+    assert np.all(np.isfinite(mixture.log_density(rows)))
+    # The other rows are described nearly as well as without them.
+    truth = multivariate_normal(np.zeros(n_features)).logpdf(clean).mean()
+    assert mixture.log_density(clean).mean() > truth - 0.1 * n_features
+
+
+def test_a_stream_that_begins_with_outliers_goes_on():
+    rows = np.random.default_rng(0).normal(size=(2500, 4))
+    rows[:2] *= 1e9
+    mixture = Mixture(4)
+    for start in range(0, len(rows), 50):
+        mixture.learn(rows[start : start + 50])
+    assert mixture.n_learnt == len(rows)
+    assert np.all(np.isfinite(mixture.log_density(rows)))

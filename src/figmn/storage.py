@@ -32,6 +32,20 @@ _DTYPES: Final = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dty
 _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 _LENGTH_BYTES: Final = 8
 _LONGEST_HEADER: Final = 100_000_000
+_LABELS: Final = "biufUSO"
+"""Kinds of arrays that settings may hold, as NumPy names them."""
+_MOST_BYTES: Final = 2**28
+"""That such an array may take."""
+_NONSENSE: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What a file may cause that was made to be inconsistent, and nothing worse."""
 
 
 class ModelFileError(ValueError):
@@ -132,7 +146,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return cls._unpack(description["settings"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from None
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+    except _NONSENSE as error:
         raise ModelFileError(
             f"{os.fspath(path)!r} cannot be loaded: its content is not consistent ({error})."
         ) from None
@@ -243,7 +257,10 @@ def from_plain(value: Any) -> Any:
         return {key: from_plain(item) for key, item in value["dict"].items()}
     if isinstance(value, dict):
         items: Callable[..., Any] = np.empty
-        array = items(len(value["items"]), dtype=np.dtype(value["dtype"]))
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in _LABELS or dtype.itemsize * len(value["items"]) > _MOST_BYTES:
+            raise ValueError(f"an array of {dtype} is none of labels or numbers")
+        array = items(len(value["items"]), dtype=dtype)
         array[:] = [from_plain(item) for item in value["items"]]
         return array.reshape(value["shape"])
     if isinstance(value, list):

@@ -13,9 +13,11 @@ FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""
 
 _MOST_PRODUCTS: Final = 2**23  # of columns, to hold at once (64 MiB)
+_FAR_OUT: Final = 1e3  # an entry, for differences of products to lose less than the floor
 _SMALL_TRIANGLE: Final = 128  # variables up to which it is inverted
 _LEAST_COUNT: Final = 1.0  # rows that a component must explain, to be kept
 _NEGLIGIBLE: Final = 1e-9  # share of all rows that has no moments to speak of
+_ROUNDING: Final = 64 * float(np.finfo(np.float64).eps)
 _LOG_2_PI: Final = float(np.log(2.0 * np.pi))
 
 
@@ -62,7 +64,8 @@ class Batch:
 
     Distances and covariances are linear in the products of a row's entries. Where
     these fit into memory, a round is two matrix products, whatever the number of
-    components. (In standard units, with a variance floor, nothing is lost by that.)
+    components. (In standard units, with a variance floor, nothing is lost by that,
+    unless there are outliers.)
 
     Parameters
     ----------
@@ -75,7 +78,8 @@ class Batch:
         self.rows = rows
         self.weights = weights
         self._products: Array | None = None
-        if len(rows) * rows.shape[1] * (rows.shape[1] + 1) <= 2 * _MOST_PRODUCTS:
+        few = len(rows) * rows.shape[1] * (rows.shape[1] + 1) <= 2 * _MOST_PRODUCTS
+        if few and np.abs(rows).max(initial=0.0) <= _FAR_OUT:
             first, second = self._pairs = np.triu_indices(rows.shape[1])
             self._products = rows[:, first] * rows[:, second]
 
@@ -201,10 +205,11 @@ def maximised(scatter: Scatter, prior: Prior) -> Parameters:
     own = counts / (counts + prior.rows)
     covariances = squares * (own / counts)[:, np.newaxis, np.newaxis]
     covariances += (1.0 - own)[:, np.newaxis, np.newaxis] * pooled
-    # Rounding can leave less than nothing where all rows are the same.
-    covariances[:, diagonal, diagonal] = (
-        np.maximum(covariances[:, diagonal, diagonal], 0.0) + FLOOR
-    )
+    # Rounding can leave less than nothing where all rows are the same, and in some
+    # directions where they are far apart in others.
+    variances = np.maximum(covariances[:, diagonal, diagonal], 0.0)
+    rounding = _ROUNDING * len(diagonal) * variances.max(axis=1, keepdims=True)
+    covariances[:, diagonal, diagonal] = variances + FLOOR + rounding
     return Parameters(means, covariances, counts / counts.sum())
 
 

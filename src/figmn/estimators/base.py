@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Iterator
@@ -94,6 +95,10 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         self.prune_age = prune_age
         self.prune_mass = prune_mass
         self.half_life = half_life
+
+    def __copy__(self) -> Self:
+        # What is learnt changes in place: a shallow copy would learn into the original.
+        return copy.deepcopy(self)
 
     @property
     def n_components_(self) -> int:

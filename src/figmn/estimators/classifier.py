@@ -142,18 +142,21 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
                 self.views_ = self._new_views(None)
             else:
                 self._heed(classes)
-                self._reconfigure()
             columns = self._known_columns(labels)
+            segments = self._segments(labels) if columns is None else []
+            if not first:
+                self._reconfigure()
             if columns is None:
-                self._learn_by_segments(rows, labels, weights)
+                self._learn_by_segments(rows, labels, weights, segments)
             else:
                 self._learn(rows, columns, weights)
         return self
 
-    def _learn_by_segments(self, rows: Array, labels: AnyArray, weights: Array) -> None:
+    def _learn_by_segments(
+        self, rows: Array, labels: AnyArray, weights: Array, segments: list[tuple[int, int]]
+    ) -> None:
         """Learn rows some of whose classes may be new."""
-        self._require_kind(labels)
-        for start, stop in self._segments(labels):
+        for start, stop in segments:
             self._extend(_distinct(labels[start : start + 1]))
             columns = self._columns_of(labels[start:stop])
             self._learn(rows[start:stop], columns, weights[start:stop])
@@ -211,6 +214,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     def _new_views(self, moments: Array | None) -> list[View]:
         """Views that have learnt nothing yet, at the scale of all rows if these are known."""
         n_features, n_classes = self.n_features_in_, len(self.classes_)
+        self._configured = self._mixture_settings()
         scale = center = None
         if self.scale is not None:
             indicators = np.full(n_classes, indicator_scale(n_classes))
@@ -306,6 +310,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
         A class is there from its first row on, wherever chunks begin.
         """
+        self._require_kind(labels)
         unseen = np.setdiff1d(_distinct(labels), self.classes_)
         if len(unseen) and self._declared:
             raise ValueError(
@@ -338,12 +343,13 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings = self._pack_learnt()
         arrays: dict[str, AnyArray] = {}
-        kinds = [kind for kind, _ in self._view_settings()]
+        kinds = {cls: kind for kind, cls in _VIEWS.items()}
         views = [view.pack() for view in self.views_]
         for number, (_, part) in enumerate(views):
             arrays |= {f"{number}/{name}": array for name, array in part.items()}
         settings["views"] = [
-            {"kind": kind, **part} for kind, (part, _) in zip(kinds, views, strict=True)
+            {"kind": kinds[type(view)], **part}
+            for view, (part, _) in zip(self.views_, views, strict=True)
         ]
         return settings, arrays
 

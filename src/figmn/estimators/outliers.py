@@ -50,6 +50,8 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
     array([ 1, -1, -1])
     """
 
+    _kept = ("_heeded",)  # the contamination that the threshold follows from
+
     def __init__(
         self,
         *,
@@ -88,15 +90,25 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
             self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
             weights = as_weights(sample_weight, len(rows))
             self.offset_ = _threshold(self.mixture_.log_tail(rows), weights, share)
+            self._heeded = share
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn further rows. The sizes of the chunks make no difference."""
+        """Learn further rows. The sizes of the chunks make no difference.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        y : ignored
+        sample_weight : array-like of shape (N,) or None
+        """
         with self._unchanged_on_error():
             first = not self._is_fitted()
             rows = self._validated(X, reset=first)
-            if first:
-                self.offset_ = float(np.log(self._share()))
+            share = self._share()
+            if first or share != self._heeded:
+                self.offset_ = float(np.log(share))
+                self._heeded = share
             self._learn_more(rows, sample_weight, self.scale, first=first)
         return self
 

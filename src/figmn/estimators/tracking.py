@@ -87,8 +87,9 @@ class TrackingView(View):
 
     def _opinions(self, rows: Array) -> Array:
         """Probabilities by each opinion, of shape (5, N, C)."""
-        if self._answer is not None and self._answer[0] == rows.tobytes():
-            return self._answer[1]  # predicted a moment ago, and nothing learnt since
+        answer = self._answer  # read once: another thread may ask as well
+        if answer is not None and answer[0] == rows.tobytes():
+            return answer[1]  # predicted a moment ago, and nothing learnt since
         given = self.by_inputs.probabilities(rows)
         followers = self.followers[self.latest]
         every = opinions(given, self.by_inputs.frequencies, followers, _POWERS)

@@ -16,7 +16,8 @@ from figmn.components.density import normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights
-from figmn.mixture.warmup import last_refit
+from figmn.mixture.warmup import last_refit, weight_after
+from figmn.storage import from_plain, to_plain
 
 _BLOCK: Final = 512  # rows to predict at a time
 _ROWS_FOR_SCALE: Final = 100
@@ -236,7 +237,8 @@ class ClassView(View):
         if self.mixtures or len(self.rows) == 0:
             return self
         if self._provisional is None:
-            scale = suggested_scale(moments_of(self.rows, self.weights))
+            first = slice(last_refit(len(self.rows), 1))
+            scale = suggested_scale(moments_of(self.rows[first], self.weights[first]))
             view = ClassView(self.n_features, self.n_classes, self.settings, scale)
             view._learn(self.rows, self.columns, self.weights)
             self._provisional = view
@@ -262,7 +264,7 @@ class ClassView(View):
             self.counts[column] += weight
             self.mixtures[column]._learn(rows, weights)
             return
-        since = weights.sum() - np.cumsum(weights)
+        since = weight_after(weights)
         self.counts = self.counts * fades ** weights.sum()
         np.add.at(self.counts, columns, weights * fades**since)
         for column in np.unique(columns):
@@ -318,9 +320,11 @@ class ClassView(View):
 
     def reconfigure(self, settings: dict[str, Any]) -> None:
         """Change the settings of each class's mixture."""
-        self.settings = settings
+        Mixture(self.n_features, **settings)  # refuses what no mixture would take
         for mixture in self.mixtures:
             mixture.reconfigure(**settings)
+        self.settings = settings
+        self._provisional = None
 
     def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Those of all mixtures, with their numbers before the names of arrays."""
@@ -336,14 +340,16 @@ class ClassView(View):
         for number, (_, part) in enumerate(parts):
             arrays |= {f"{number}/{name}": array for name, array in part.items()}
         mixtures = [settings for settings, _ in parts]
-        return {"settings": self.settings, "mixtures": mixtures}, arrays
+        own = {name: to_plain(value, name) for name, value in self.settings.items()}
+        return {"settings": own, "mixtures": mixtures}, arrays
 
     @classmethod
     def unpack(cls, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         """Check that there is a mixture for each class, or none yet."""
         rows, columns = arrays["rows"], arrays["columns"]
         n_features, n_classes = rows.shape[1], len(arrays["counts"])
-        view = cls(n_features, n_classes, dict(settings["settings"]), None)
+        own = {name: from_plain(value) for name, value in settings["settings"].items()}
+        view = cls(n_features, n_classes, own, None)
         view.rows, view.columns = rows, columns
         view.weights = as_weights(arrays["weights"], len(rows))
         view.counts = as_weights(arrays["counts"], n_classes)

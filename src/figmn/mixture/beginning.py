@@ -13,7 +13,7 @@ from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.learning import Settings
 from figmn.mixture.choices import Choices
 from figmn.mixture.start import LEAST_ROWS, Growth, started
-from figmn.mixture.warmup import HeldRows
+from figmn.mixture.warmup import HeldRows, last_refit
 
 _JUDGES: Final = 8  # one of so many rows is left out, to judge by
 
@@ -27,6 +27,8 @@ class Begun(NamedTuple):
     settings: Settings
     together: int
     """How many of the rows were fitted by EM, before the others were learnt in order."""
+    scaled_by: int = 0
+    """How many of the rows have shown the scale, if all were learnt in order."""
 
 
 def rows_together(held: HeldRows, choices: Choices) -> int:
@@ -36,9 +38,15 @@ def rows_together(held: HeldRows, choices: Choices) -> int:
     return held.fitted_together(LEAST_ROWS)
 
 
+def rows_for_scale(held: HeldRows) -> int:
+    """How many of the rows held show the scale, where more are to come."""
+    return last_refit(len(held), 1)
+
+
 def begin(
     held: HeldRows,
     together: int,
+    scaled_by: int,
     choices: Choices,
     scale: Array | None,
     center: Array,
@@ -52,6 +60,8 @@ def begin(
     held : HeldRows
     together : int
         How many of them to fit by EM.
+    scaled_by : int
+        How many of them show the scale, if none are.
     choices : Choices
     scale : array of shape (D,) or None
     center : array of shape (D,)
@@ -60,7 +70,7 @@ def begin(
         Whether no further rows are known to come.
     """
     if together == 0:
-        return _learnt_in_order(held, choices, scale, center)
+        return _learnt_in_order(held, scaled_by, choices, scale, center)
     first, rest = held.split(together)
     begun = _fitted(first, choices, scale, final=final)
     begun.components.learn(rest.rows, rest.weights, begun.settings)
@@ -109,15 +119,15 @@ def _going_on(
 
 
 def _learnt_in_order(
-    held: HeldRows, choices: Choices, scale: Array | None, center: Array
+    held: HeldRows, scaled_by: int, choices: Choices, scale: Array | None, center: Array
 ) -> Begun:
-    """Learn the rows one after the other, at the scale that they show."""
+    """Learn the rows one after the other, at the scale that the first of them show."""
     n_features = held.rows.shape[1]
     components = engine.none(n_features, choices.update)
-    moments = moments_of(held.rows, held.weights)
+    moments = moments_of(held.rows[:scaled_by], held.weights[:scaled_by])
     unseen = moments[0] == 0.0
     moments[1, unseen] = center[unseen]
     components.moments[:] = moments
     settings = choices.for_kernel(n_features, suggested_scale(moments) if scale is None else scale)
     components.learn(held.rows, held.weights, settings)
-    return Begun(components, None, settings, 0)
+    return Begun(components, None, settings, 0, scaled_by)

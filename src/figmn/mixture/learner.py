@@ -10,7 +10,7 @@ from figmn._typing import Array
 from figmn.components import engine
 from figmn.components.base import Components
 from figmn.kernels.compiler import LARGEST
-from figmn.mixture.beginning import Begun, begin, begin_anew, rows_together
+from figmn.mixture.beginning import Begun, begin, begin_anew, rows_for_scale, rows_together
 from figmn.mixture.choices import Choices
 from figmn.mixture.sample import Sample
 from figmn.mixture.start import Growth
@@ -90,7 +90,7 @@ class Learner:
             return
         first, rest = held.split(warmup)
         together = len(first) if rows_together(first, self.choices) else 0
-        self._begin(self._begun(first, together, final=False))
+        self._begin(self._begun(first, together, len(first), final=False))
         if together and self.choices.half_life is None:
             self.sample = Sample.of(first, self.components)
         self._learn_on(rest.rows, rest.weights)
@@ -130,7 +130,7 @@ class Learner:
         begun = self._provisional
         if begun is None or before is None:
             return
-        if begun.together != rows_together(held, self.choices):
+        if (begun.together, begun.scaled_by) != self._steps(held):
             self._provisional = None
             return
         _, new = held.split(len(before))
@@ -139,13 +139,20 @@ class Learner:
     def _seen(self, held: HeldRows) -> Begun:
         """Where the rows held back have led so far."""
         if self._provisional is None:
-            together = rows_together(held, self.choices)
-            self._provisional = self._begun(held, together, final=True)
+            self._provisional = self._begun(held, *self._steps(held), final=True)
         return self._provisional
 
-    def _begun(self, held: HeldRows, together: int, *, final: bool) -> Begun:
+    def _steps(self, held: HeldRows) -> tuple[int, int]:
+        """How many rows are fitted together or, if none, how many show the scale.
+
+        It depends on nothing but the rows, so answers do not on when questions are asked.
+        """
+        together = rows_together(held, self.choices)
+        return together, 0 if together else rows_for_scale(held)
+
+    def _begun(self, held: HeldRows, together: int, scaled_by: int, *, final: bool) -> Begun:
         center = self.components.moments[1]
-        return begin(held, together, self.choices, self.scale, center, final=final)
+        return begin(held, together, scaled_by, self.choices, self.scale, center, final=final)
 
     def _begin(self, begun: Begun) -> None:
         """End the warm-up."""
@@ -158,6 +165,8 @@ class Learner:
         """Change settings for all that is learnt from now on."""
         self.choices = choices
         self.components = engine.suited(self.components, choices.update)
+        if choices.start_from_batch and self.components.n_components == 0 and self.held is None:
+            self.held = HeldRows.none(self.components.n_features)
         self._reset()
 
     def merge(self, first: int, second: int) -> None:

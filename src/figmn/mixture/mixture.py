@@ -365,7 +365,7 @@ class Mixture:
         without a ``half_life``, a sample of the stream of the same size.
         """
         kept = self._learner.known_rows()
-        return None if kept is None else (kept.rows, kept.weights)
+        return None if kept is None else (kept.rows.copy(), kept.weights.copy())
 
     # -- Questions -----------------------------------------------------------
 
@@ -493,6 +493,10 @@ class Mixture:
     def copy(self) -> Mixture:
         """An independent copy."""
         return copy.deepcopy(self)
+
+    def __copy__(self) -> Mixture:
+        # What is learnt changes in place: a shallow copy would learn into the original.
+        return self.copy()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, atomically; :func:`figmn.load` reads it."""

@@ -17,7 +17,7 @@ from figmn.components.base import Components
 from figmn.components.plain import PlainComponents
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.kernels.learning import Settings
-from figmn.mixture.warmup import HeldRows
+from figmn.mixture.warmup import HeldRows, weight_after
 
 LEAST_ROWS: Final = 16
 """From this many rows on there is enough to choose by."""
@@ -133,8 +133,7 @@ def _without_outliers(rows: Array, deviations: Array) -> Array:
 
 def _faded(weights: Array, retention: float) -> Array:
     """What is left of each row's weight after the rows that followed it."""
-    since = np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
-    left: Array = np.maximum(weights * retention**since, 1e-300)
+    left: Array = np.maximum(weights * retention ** weight_after(weights), 1e-300)
     return left
 
 

@@ -65,6 +65,11 @@ class HeldRows:
         )
 
 
+def weight_after(weights: Array) -> Array:
+    """The weight of all rows after each, of shape (N,); never negative by rounding."""
+    return np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
+
+
 def last_refit(count: int, least: int) -> int:
     """The largest step up to ``count`` on the way from ``least``, in steps of a fifth."""
     reached = least
