@@ -42,7 +42,7 @@ lint: $(VENV)/ready ## Style
 types: $(VENV)/ready ## Types
 	$(BIN)/mypy
 
-unit: $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_mixture.py
+unit: $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_learning.py
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 fuzz: $(VENV)/kernels ## Look for finite input that makes an unsound model

@@ -125,6 +125,13 @@ def test_07_the_printed_beta_is_no_threshold_unless_taken_as_a_tail():
     mixture = Mixture(3, scale=1.0, beta=beta).learn([[0.0, 0.0, 0.0]])
     assert mixture.copy().learn_one([np.sqrt(threshold) * 0.99, 0.0, 0.0]).n_components == 1
     assert mixture.copy().learn_one([np.sqrt(threshold) * 1.01, 0.0, 0.0]).n_components == 2
+    # What was run, 1 - beta clipped to 0.999998, is another threshold by far: that of 2e-6.
+    clipped = chi2.ppf(min(1.0 - beta, 0.999998), 3)
+    assert_allclose(clipped, chi2.isf(2e-6, 3), rtol=1e-9)
+    assert clipped < 0.03 * threshold
+    as_run = Mixture(3, scale=1.0, beta=2e-6).learn([[0.0, 0.0, 0.0]])
+    assert as_run.copy().learn_one([np.sqrt(clipped) * 0.99, 0.0, 0.0]).n_components == 1
+    assert as_run.copy().learn_one([np.sqrt(clipped) * 1.01, 0.0, 0.0]).n_components == 2
 
 
 def test_08_printed_reconstruction_matrix_is_transposed():
@@ -177,6 +184,13 @@ def test_10_every_component_is_updated_by_its_posterior():
     x = mixture.means.mean(axis=0)
     posteriors = mixture.posteriors([x])[0]
     assert posteriors.min() > 1e-4
-    before = mixture.masses
+    reference = reference_like(mixture, np.ones(2), beta=0.0).learn([x])
+    masses, means = mixture.masses.copy(), mixture.means.copy()
     mixture.learn_one(x)
-    assert_allclose(mixture.masses - before, posteriors, rtol=1e-9)
+    assert_allclose(mixture.masses - masses, posteriors, rtol=1e-9)
+    assert_allclose(mixture.masses, reference.masses, rtol=1e-9)
+    assert_allclose(mixture.means, reference.means, rtol=1e-9)
+    # The published program: one component takes the whole row, and the others nothing.
+    one, other = np.argmax(posteriors), np.argmin(posteriors)
+    assert not np.allclose(np.eye(2)[one], reference.masses - masses, atol=1e-3)
+    assert not np.allclose(means[other], reference.means[other], rtol=1e-6)

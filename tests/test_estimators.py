@@ -460,3 +460,72 @@ def test_a_stream_is_predicted_by_which_class_follows_which():
     followers = view.followers[view.latest] / view.followers[view.latest].sum()
     assert followers[labels[-1]] == pytest.approx(0.9, abs=0.04)
     assert followers.argmin() == (labels[-1] + 2) % 3  # which never follows
+
+
+def two_classes():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    return rows, np.arange(60) % 2
+
+
+@pytest.mark.parametrize("half_life", [None, 100.0])
+def test_a_classifier_is_kept_as_it_is_not_as_it_was_told_to_become(half_life, tmp_path):
+    rows, labels = two_classes()
+    model = MixtureClassifier(half_life=half_life).fit(rows, labels).set_params(delta=1.0)
+    model.save(tmp_path / "model")
+    loaded = figmn.load(tmp_path / "model")
+    assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+    assert loaded.delta == 1.0
+    for each in (model, loaded):
+        with pytest.raises(ValueError, match="start afresh with fit"):
+            each.partial_fit(rows, labels)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"max_components": np.int64(5)}, {"half_life": np.float32(50.0)}]
+)
+def test_numbers_of_numpy_as_parameters_are_kept(settings, tmp_path):
+    rows, labels = two_classes()
+    model = MixtureClassifier(**settings).fit(rows, labels)
+    model.save(tmp_path / "model")
+    assert_array_equal(
+        figmn.load(tmp_path / "model").predict_proba(rows), model.predict_proba(rows)
+    )
+
+
+def test_a_refused_setting_leaves_no_trace():
+    rows, labels = two_classes()
+    model = MixtureClassifier().partial_fit(rows, labels).partial_fit(rows[:9], labels[:9])
+    model.set_params(max_components=0)
+    with pytest.raises(ValueError, match="max_components"):
+        model.partial_fit(rows, labels)
+    model.set_params(max_components=None).partial_fit(rows, labels)
+    # Nor do settings that come with labels which are refused.
+    declared = MixtureClassifier().partial_fit(rows, labels, classes=[0, 1])
+    declared.set_params(max_components=3)
+    with pytest.raises(ValueError, match="not declared"):
+        declared.partial_fit(rows[:1], [7])
+    assert declared.mixture_.choices.max_components != 3
+
+
+def test_settings_changed_after_fit_are_heeded():
+    rows, labels = two_classes()
+    model = MixtureClassifier().partial_fit(rows, labels).partial_fit(rows, labels)
+    model.set_params(max_components=5).fit(rows, labels)
+    assert model.mixture_.choices.max_components == 5
+    model.set_params(max_components=7).partial_fit(rows, labels)
+    assert model.mixture_.choices.max_components == 7
+
+
+def test_a_changed_contamination_is_heeded():
+    rows, _ = two_classes()
+    detector = MixtureOutlierDetector(contamination=0.01).partial_fit(rows)
+    assert detector.offset_ == np.log(0.01)
+    detector.set_params(contamination=0.2).partial_fit(rows)
+    assert detector.offset_ == np.log(0.2)
+
+
+def test_labels_of_mixed_kinds_are_refused_with_a_reason():
+    rows, _ = two_classes()
+    mixed = np.array(["a", 1] * 30, dtype=object)
+    with pytest.raises(ValueError, match="use numbers or strings, not both"):
+        MixtureClassifier().fit(rows, mixed)

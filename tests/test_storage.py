@@ -309,6 +309,13 @@ def test_forged_files_are_refused(name, content, tmp_path):
     refused(forge(content, FORGERIES[name]), tmp_path)
 
 
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 ESTIMATOR_FORGERIES = {
     "method replaced": lambda d, a: set_item(d["settings"]["learnt"], "predict", 1),
     "private method replaced": lambda d, a: set_item(d["settings"]["learnt"], "_fitted", 1),
@@ -325,6 +332,15 @@ ESTIMATOR_FORGERIES = {
     "unknown parameter": lambda d, a: set_item(d["settings"]["parameters"], "x", 1),
     "bad dtype": lambda d, a: set_item(
         d["settings"]["learnt"], "classes_", {"dtype": "nope", "shape": [1], "items": [1]}
+    ),
+    "lists in lists": lambda d, a: set_item(d["settings"]["learnt"], "classes_", nested(700)),
+    "dtype of no labels": lambda d, a: set_item(
+        d["settings"]["learnt"], "classes_", {"dtype": "V8", "shape": [1], "items": [1]}
+    ),
+    "labels larger than memory": lambda d, a: set_item(
+        d["settings"]["learnt"],
+        "classes_",
+        {"dtype": "<U500000000", "shape": [1], "items": ["a"]},
     ),
 }
 

@@ -143,7 +143,8 @@ def _report(
         screen.show_section(sections[-1])
     command = _command(chosen, plan, cores.threads)
     report = Report(plan, tuple(sections), around, command, durations, codes)
-    screen.show_table(report.checks_table)
+    if report.checks:
+        screen.show_table(report.checks_table)
     return report
 
 

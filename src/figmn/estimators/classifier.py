@@ -52,7 +52,8 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     Parameters
     ----------
     {parameters}
-        Given as an array, ``scale`` has one entry a column of X.
+        Given as an array, ``scale`` has one entry a column of X. Where there are
+        several mixtures, ``max_components`` is the bound on each of them.
 
     Attributes
     ----------
@@ -261,6 +262,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             raise ValueError("y contains None: leave out rows without a label.")
         assert_all_finite(labels, input_name="y")
         check_consistent_length(rows, labels)
+        _distinct(labels)  # says what is wrong with labels that cannot be sorted
         check_classification_targets(labels)
         return rows, labels
 

@@ -187,8 +187,10 @@ def present(plan: Plan, results: Results) -> Section:
     return Section(
         "What it is: a mixture that grows as it learns",
         (
-            "Each row is learnt once. A row that no component explains starts a new "
-            "one, any other row updates those that are there. The model knows how all variables "
+            "Each row is seen once. Left to itself, a model holds its first rows, up to 2048, "
+            "and fits them together; those of this section are that short. With settings, as "
+            "in the picture, it learns from the first row on: a row that no component explains "
+            "starts a new one, any other updates those that are there. The model knows how all variables "
             "hang together, so it can classify, predict numbers with error bars, fill in what is "
             "missing and flag outliers. This section is not from the paper.",
         ),
