@@ -338,3 +338,40 @@ def test_a_copy_shares_nothing():
     before = everything(mixture)
     copy.copy(mixture.copy()).learn(ROWS)
     assert everything(mixture) == before
+
+
+def test_small_things_that_are_refused_with_a_reason():
+    rng = np.random.default_rng(0)
+    model = MixtureRegressor().fit(rng.normal(size=(50, 1)), rng.normal(size=50))
+    for quantiles in (0.5, []):
+        with pytest.raises(ValueError, match="must be a sequence"):
+            model.predict_quantiles([[0.0]], quantiles)
+    mixture = Mixture(2, delta=0.1).learn(rng.normal(size=(50, 2)))
+    for probability in (0.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            mixture.infer([[0.0]], [0]).quantile(probability)
+    with pytest.raises(ValueError, match="whole number"):
+        mixture.merge(0.0, 1.0)
+
+
+def test_masked_entries_are_missing_ones():
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    mask = rows > 1.0
+    masked = np.ma.array(rows, mask=mask)
+    gappy = np.where(mask, np.nan, rows)
+    for each, other in zip(
+        (Mixture(2, delta=1.0).learn(masked), IncrementalGaussianMixture(delta=1.0).fit(masked)),
+        (Mixture(2, delta=1.0).learn(gappy), IncrementalGaussianMixture(delta=1.0).fit(gappy)),
+        strict=True,
+    ):
+        means = [getattr(m, "means", None) for m in (each, other)]
+        if means[0] is None:
+            means = [each.means_, other.means_]
+        assert np.array_equal(*means)
+
+
+def test_columns_known_in_rows_without_weight_are_not_known():
+    rows = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 4.0]])
+    imputer = MixtureImputer().fit(rows, sample_weight=[1.0, 1.0, 0.0])
+    with pytest.warns(UserWarning, match="no known value"):
+        assert imputer.transform([[1.0, np.nan]])[0, 1] == 0.0

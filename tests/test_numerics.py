@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from figmn import (
     MixtureRegressor,
 )
 from helpers import assert_sound
+
+DATA = Path(__file__).parent / "data"
 
 # Everything here holds however the components are held.
 pytestmark = pytest.mark.usefixtures("held")
@@ -283,3 +286,11 @@ def test_a_row_that_outweighs_a_faded_component_beyond_the_range_of_numbers():
     assert_allclose(mixture.log_determinants, [truth - 2.0 * np.log(1e30)], rtol=1e-12)
     mixture.learn(np.full((1, 2), 1e139))
     assert np.isfinite(mixture.masses).all()
+
+
+def test_missing_variables_that_cannot_be_told_apart():
+    # Scales and weights of all magnitudes have left a component whose missing variables
+    # depend on each other, as far as numbers can tell.
+    data = np.loadtxt(DATA / "unresolved.csv", delimiter=",")
+    rows, weights = data[:, :-1].copy(), data[:, -1].copy()
+    check_soundness(rows, weights, {"delta": 1.0, "beta": 1e-300}, "exact")

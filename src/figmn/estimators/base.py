@@ -178,6 +178,8 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         """Rows as float64, with NaN allowed; the names and number of columns are checked."""
         if not reset and self._is_ready(X):
             return X  # type: ignore[no-any-return]
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
         rows: Array = validate_data(
             self,
             X,

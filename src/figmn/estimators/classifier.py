@@ -167,7 +167,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             view.learn(rows, columns, weights)
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, of shape (N, C), in the order of ``classes_``."""
+        """Probabilities for N rows, of shape (N, C), in the order of ``classes_``."""
         self._require_fit()
         rows = self._validated(X)
         check_range(rows, "X")
@@ -179,7 +179,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         return mean
 
     def predict(self, X: Any) -> AnyArray:
-        """Most probable class of each row, of shape (N,)."""
+        """Most probable class of each of N rows, of shape (N,)."""
         most_probable = self.predict_proba(X).argmax(axis=1)
         labels: AnyArray = self.classes_[most_probable]
         return labels

@@ -81,17 +81,17 @@ class IncrementalGaussianMixture(DensityMixin, MixtureEstimator):  # type: ignor
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def predict(self, X: Any) -> Index:
-        """Most probable component of each row, of shape (N,)."""
+        """Most probable component of each of N rows, of shape (N,)."""
         mixture = self._fitted()
         return mixture.assign(self._validated(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the components, of shape (N, K)."""
+        """Probabilities of the components for each of N rows, of shape (N, K)."""
         mixture = self._fitted()
         return mixture.posteriors(self._validated(X))
 
     def score_samples(self, X: Any) -> Array:
-        """Log density of each row's known entries, of shape (N,)."""
+        """Log density of the known entries of each of N rows, of shape (N,)."""
         mixture = self._fitted()
         return mixture.log_density(self._validated(X))
 

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
-from figmn._typing import Array, ArrayLike
+from figmn._typing import AnyArray, Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
+from figmn.mixture.validation import as_weights
 
 
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):  # type: ignore[misc]
@@ -55,15 +56,22 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator): 
         with self._unchanged_on_error():
             rows = self._validated(X, reset=True)
             self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
-            self._seen = (~np.isnan(rows)).any(axis=0)
+            self._seen = _known_columns(rows, sample_weight)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn further rows. The sizes of the chunks make no difference."""
+        """Learn further rows. The sizes of the chunks make no difference.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        y : ignored
+        sample_weight : array-like of shape (N,) or None
+        """
         with self._unchanged_on_error():
             first = not self._is_fitted()
             rows = self._validated(X, reset=first)
-            seen = (~np.isnan(rows)).any(axis=0)
+            seen = _known_columns(rows, sample_weight)
             self._seen = seen if first else self._seen | seen
             self._learn_more(rows, sample_weight, self.scale, first=first)
         return self
@@ -87,3 +95,9 @@ class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator): 
 
     def _try_out(self) -> None:
         self.mixture_.fill(np.where(self._seen, np.nan, 0.0).reshape(1, self.n_features_in_))
+
+
+def _known_columns(rows: Array, sample_weight: ArrayLike | None) -> AnyArray:
+    """Which columns have a known entry in a row that counts, of shape (D,)."""
+    counted = as_weights(sample_weight, len(rows)) > 0.0
+    return np.asarray((~np.isnan(rows[counted])).any(axis=0))

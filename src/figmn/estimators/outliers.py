@@ -113,7 +113,7 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Log probability of a row of lower density, of shape (N,)."""
+        """Log probability of a row of lower density, for each of N rows, of shape (N,)."""
         mixture = self._fitted()
         return mixture.log_tail(self._validated(X))
 

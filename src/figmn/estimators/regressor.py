@@ -72,7 +72,15 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn further rows. The sizes of the chunks make no difference."""
+        """Learn further rows. The sizes of the chunks make no difference.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, D)
+        y : array-like of shape (N,) or (N, M)
+            As many outputs as in the first call.
+        sample_weight : array-like of shape (N,) or None
+        """
         with self._unchanged_on_error():
             first = not self._is_fitted()
             rows = self._joint(X, y, reset=first)
@@ -143,6 +151,10 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         True
         """
         self._fitted()
+        if np.ndim(quantiles) != 1 or len(quantiles) == 0:
+            raise ValueError(
+                f"quantiles must be a sequence such as [0.05, 0.95], not {quantiles}."
+            )
         wanted = [check_number(q, "a quantile", 0.0, 1.0) for q in quantiles]
         if not all(0.0 < q < 1.0 for q in wanted):
             raise ValueError(f"quantiles must lie between 0 and 1, not {list(quantiles)}.")

@@ -19,6 +19,9 @@ from figmn._typing import Array, IntArray
 from figmn.kernels.compiler import LARGEST, inlined, internal
 from figmn.kernels.factor import residuals
 
+# What is left of a column of unit size, after those before it: nothing, and then this.
+_NOTHING, _UNRESOLVED = 1e-150, float(np.finfo(np.float64).eps)
+
 
 @inlined
 def find_missing(points: Array, t: int, out: IntArray) -> int:
@@ -107,6 +110,9 @@ def _triangularise(systems: Array, k: int, n_rows: int, n_columns: int) -> None:
         for r in range(c, n_rows):
             norm += systems[k, r, c] * systems[k, r, c]
         norm = math.sqrt(norm)
+        if not norm > _NOTHING:  # variables that cannot be told apart in float64
+            systems[k, c, c] = _UNRESOLVED
+            continue
         pivot = -norm if systems[k, c, c] > 0.0 else norm
         head = systems[k, c, c] - pivot
         # The reflector is (head, column below the diagonal); half its squared

@@ -15,6 +15,7 @@ from figmn.mixture.choices import Choices
 from figmn.mixture.start import LEAST_ROWS, Growth, started
 from figmn.mixture.warmup import HeldRows, last_refit
 
+_FEW: Final = 128  # rows, which are learnt in no time
 _JUDGES: Final = 8  # one of so many rows is left out, to judge by
 
 
@@ -39,8 +40,12 @@ def rows_together(held: HeldRows, choices: Choices) -> int:
 
 
 def rows_for_scale(held: HeldRows) -> int:
-    """How many of the rows held show the scale, where more are to come."""
-    return last_refit(len(held), 1)
+    """How many of the rows held show the scale, where more are to come.
+
+    All, while they are few; then it grows in steps, so that a stream which is asked for
+    answers after every row need not be learnt anew for each.
+    """
+    return len(held) if len(held) <= _FEW else last_refit(len(held), 1)
 
 
 def begin(

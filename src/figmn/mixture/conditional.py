@@ -31,6 +31,16 @@ class Conditional:
     covariances : array of shape (K, M, M) or (N, K, M, M)
         Conditional covariances of each component. They depend on the row only
         where rows differ in what is known.
+
+    Examples
+    --------
+    >>> from figmn import Mixture
+    >>> mixture = Mixture.from_parameters([[0.0, 1.0]], [[[1.0, 0.6], [0.6, 1.0]]])
+    >>> answer = mixture.infer([[1.0], [2.0]], known=[0], wanted=[1])
+    >>> answer.mean().round(9).tolist(), answer.std().round(9).tolist()
+    ([[1.6], [2.2]], [[0.8], [0.8]])
+    >>> answer.quantile(0.5).round(9).tolist()
+    [[1.6], [2.2]]
     """
 
     weights: Array
@@ -70,7 +80,7 @@ class Conditional:
 
         :math:`\sum_j p_j \Phi((y - m_j) / s_j)`, the distribution functions of the mixtures.
         """
-        standard = (values[:, np.newaxis, :] - self.means) / self._deviations()
+        standard = (np.asarray(values)[:, np.newaxis, :] - self.means) / self._deviations()
         below: Array = np.einsum("nk,nkm->nm", self.weights, ndtr(standard))
         return below
 
@@ -88,6 +98,9 @@ class Conditional:
         unlike a multiple of the standard deviation it is right for mixtures of any
         shape.
         """
+        asked = np.asarray(probability)
+        if not np.all((asked > 0.0) & (asked < 1.0)):
+            raise ValueError(f"a probability must lie between 0 and 1, not {probability}.")
         deviations = self._deviations()
         # Between the lowest and the highest of the components' own quantiles.
         ends = self.means + ndtri(probability) * deviations

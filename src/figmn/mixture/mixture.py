@@ -270,6 +270,7 @@ class Mixture:
         mass is the sum and the age the larger. Changes the mixture in place.
         """
         count = self.n_components
+        first, second = (validation.as_integer(k, "a component") for k in (first, second))
         if not (0 <= first < count and 0 <= second < count and first != second):
             raise ValueError(
                 f"merge takes two different components from 0 to {count - 1}, "
@@ -370,11 +371,11 @@ class Mixture:
     # -- Questions -----------------------------------------------------------
 
     def squared_distances(self, X: ArrayLike) -> Array:
-        """Squared Mahalanobis distances to the components, of shape (N, K)."""
+        """Squared Mahalanobis distances of rows (N, D) to the components, of shape (N, K)."""
         return self._ready.evaluated(validation.as_rows(X, self.n_features))[0]
 
     def log_density(self, X: ArrayLike) -> Array:
-        """Log density of each row's known entries, of shape (N,)."""
+        """Log density of the known entries of each of N rows, of shape (N,)."""
         return self._ready.log_density(validation.as_rows(X, self.n_features))
 
     def log_tail(self, X: ArrayLike) -> Array:
@@ -387,16 +388,16 @@ class Mixture:
         return log_tail(*self._ready.evaluated(rows), self.weights, known)
 
     def posteriors(self, X: ArrayLike) -> Array:
-        """Probabilities of the components given each row, of shape (N, K)."""
+        """Probabilities of the components given each of N rows, of shape (N, K)."""
         return normalised(self._log_joint(X))
 
     def assign(self, X: ArrayLike) -> Index:
-        """Most probable component of each row, of shape (N,)."""
+        """Most probable component of each of N rows, of shape (N,)."""
         assigned: Index = np.argmax(self._log_joint(X), axis=1)
         return assigned
 
     def fill(self, X: ArrayLike) -> Array:
-        """Replace NaN by the conditional mean given the row's known entries."""
+        """Rows (N, D) with NaN replaced by the conditional mean given their known entries."""
         rows = validation.as_rows(X, self.n_features)
         return self._ready.filled(rows, self.posteriors(rows))
 
@@ -422,6 +423,14 @@ class Mixture:
         Returns
         -------
         Conditional
+
+        Examples
+        --------
+        >>> from figmn import Mixture
+        >>> mixture = Mixture.from_parameters([[0.0, 1.0]], [[[1.0, 0.5], [0.5, 1.0]]])
+        >>> answer = mixture.infer([[2.0]], known=[0], wanted=[1])
+        >>> answer.mean().round(9).tolist(), answer.covariance().round(9).tolist()
+        ([[2.0]], [[[0.75]]])
         """
         known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         rows = validation.as_rows(X, len(known_index))
@@ -445,6 +454,13 @@ class Mixture:
         Mixture
             Over the wanted variables, in their order. Components without any
             weight are left out.
+
+        Examples
+        --------
+        >>> from figmn import Mixture
+        >>> mixture = Mixture.from_parameters([[0.0, 1.0]], [[[1.0, 0.5], [0.5, 1.0]]])
+        >>> mixture.condition([2.0], known=[0]).means.round(9).tolist()
+        [[2.0]]
         """
         known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         row = validation.as_row(x, len(known_index))
@@ -461,7 +477,7 @@ class Mixture:
         return self._derived(PlainComponents(state), wanted_index)
 
     def marginalize(self, keep: Variables) -> Mixture:
-        """The mixture of some of the variables, in the order given."""
+        """The mixture of some of the variables, ``keep``, in the order given."""
         index = validation.as_index(keep, self.n_features, "keep")
         if len(index) == 0:
             raise ValueError("keep must name at least one column.")

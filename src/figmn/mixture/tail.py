@@ -7,6 +7,8 @@ from scipy.special import gammaincc, gammaln, logsumexp
 
 from figmn._typing import Array, IntArray
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 def log_tail(distances: Array, log_joint: Array, weights: Array, n_known: IntArray) -> Array:
     r"""Log probability that a draw from the mixture has a lower density than a row.
@@ -33,7 +35,8 @@ def log_tail(distances: Array, log_joint: Array, weights: Array, n_known: IntArr
     density = logsumexp(log_joint, axis=1, keepdims=True)
     excess = np.maximum(2.0 * (peaks - density), 0.0)
     tails = log_chi_square_tail(excess, n_known[:, np.newaxis])
-    total: Array = logsumexp(np.log(weights) + tails, axis=1)
+    # A weight may be too small for a number, and then counts for nothing.
+    total: Array = logsumexp(np.log(np.maximum(weights, _TINY)) + tails, axis=1)
     return np.minimum(total, 0.0)
 
 

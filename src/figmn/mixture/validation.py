@@ -176,13 +176,18 @@ def check_number(
 
 def check_count(value: Any, name: str, low: int) -> int:
     """A whole-number setting with a lower bound."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number, not {value!r}.") from None
+    number = as_integer(value, name)
     if number < low:
         raise ValueError(f"{name} must be at least {low}, not {value!r}.")
     return number
+
+
+def as_integer(value: Any, name: str) -> int:
+    """A whole number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, not {value!r}.") from None
 
 
 def _as_floats(values: ArrayLike, name: str) -> Array:

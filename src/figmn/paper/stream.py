@@ -190,9 +190,9 @@ def present(plan: Plan, results: Results) -> Section:
             "Each row is seen once. Left to itself, a model holds its first rows, up to 2048, "
             "and fits them together; those of this section are that short. With settings, as "
             "in the picture, it learns from the first row on: a row that no component explains "
-            "starts a new one, any other updates those that are there. The model knows how all variables "
-            "hang together, so it can classify, predict numbers with error bars, fill in what is "
-            "missing and flag outliers. This section is not from the paper.",
+            "starts a new one, any other updates those that are there. The model knows how all "
+            "variables hang together, so it can classify, predict numbers with error bars, fill "
+            "in what is missing and flag outliers. This section is not from the paper.",
         ),
         (_figure(plan, results), _streams_table(results), _regression_table(results)),
     )
