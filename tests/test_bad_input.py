@@ -359,15 +359,10 @@ def test_masked_entries_are_missing_ones():
     mask = rows > 1.0
     masked = np.ma.array(rows, mask=mask)
     gappy = np.where(mask, np.nan, rows)
-    for each, other in zip(
-        (Mixture(2, delta=1.0).learn(masked), IncrementalGaussianMixture(delta=1.0).fit(masked)),
-        (Mixture(2, delta=1.0).learn(gappy), IncrementalGaussianMixture(delta=1.0).fit(gappy)),
-        strict=True,
-    ):
-        means = [getattr(m, "means", None) for m in (each, other)]
-        if means[0] is None:
-            means = [each.means_, other.means_]
-        assert np.array_equal(*means)
+    mixtures = [Mixture(2, delta=1.0).learn(entries).means for entries in (masked, gappy)]
+    assert np.array_equal(*mixtures)
+    models = [IncrementalGaussianMixture(delta=1.0).fit(entries) for entries in (masked, gappy)]
+    assert np.array_equal(models[0].means_, models[1].means_)
 
 
 def test_columns_known_in_rows_without_weight_are_not_known():
