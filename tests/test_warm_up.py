@@ -136,3 +136,57 @@ def test_heavy_rows_that_fade():
     model = MixtureClassifier(half_life=10.0)
     model.partial_fit(rows[:60], np.arange(60) % 2, sample_weight=weights[:60])
     np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_column_known_only_in_rows_that_have_faded_is_remembered(weighted):
+    rows = np.random.default_rng(0).normal(size=(400, 2)) * [1.0, 5.0] + [0.0, 1000.0]
+    rows[150:, 1] = np.nan
+    if weighted:
+        weights = np.where(np.arange(400) < 150, 1e-8, 1.0)
+        mixture = Mixture(2).learn(rows, weights)
+    else:
+        mixture = Mixture(2, half_life=10.0).learn(rows)
+    assert abs(mixture.fill([[0.0, np.nan]])[0, 1] - 1000.0) < 10.0
+    assert mixture.log_density([[0.0, 1000.0]])[0] > -10.0
+
+
+def test_rows_of_next_to_no_weight_change_nothing():
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(300, 2)), np.ones(300)
+    rows[::7], weights[::7] = 1e50, 1e-30
+    mixture = Mixture(2).learn(rows, weights)
+    clean = Mixture(2).learn(rows[weights == 1.0])
+    asked = rng.normal(size=(100, 2))
+    difference = mixture.log_density(asked) - clean.log_density(asked)
+    assert abs(difference.mean()) < 0.1
+
+
+@pytest.mark.parametrize("n_rows", [5, 9, 33, 61, 97])
+def test_a_tracking_classifier_in_its_first_rows_comes_back_whole(n_rows, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(150, 3))
+    labels = (rows[:, 0] > 0.0).astype(int) + (rows[:, 1] > 1.0)
+    model = MixtureClassifier(half_life=7.0)
+    for t in range(n_rows):
+        model.partial_fit(rows[t : t + 1], labels[t : t + 1], classes=[0, 1, 2])
+        model.predict(rows[:1])
+    model.save(tmp_path / "model")
+    loaded = figmn.load(tmp_path / "model")
+    assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+
+
+def test_merging_in_the_warm_up_keeps_the_moments_of_all_rows():
+    rows = np.random.default_rng(0).normal(size=(180, 2))
+    mixture = Mixture(2, delta=0.5, warmup=300).learn(rows).merge(0, 1)
+    weight, mean, variance = mixture._learner.components.moments
+    np.testing.assert_allclose(weight, 180.0)
+    np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(variance, rows.var(axis=0), rtol=1e-12)
+
+
+def test_a_detector_from_before_it_noted_its_contamination_goes_on():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    detector = MixtureOutlierDetector(contamination=0.1).fit(rows)
+    del detector._heeded
+    offset = detector.offset_
+    assert detector.partial_fit(rows).offset_ == offset

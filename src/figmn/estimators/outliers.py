@@ -106,9 +106,10 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
             first = not self._is_fitted()
             rows = self._validated(X, reset=first)
             share = self._share()
-            if first or share != self._heeded:
+            # A model from before this was noted heeds the share that it has.
+            if first or share != getattr(self, "_heeded", share):
                 self.offset_ = float(np.log(share))
-                self._heeded = share
+            self._heeded = share
             self._learn_more(rows, sample_weight, self.scale, first=first)
         return self
 

@@ -16,7 +16,7 @@ from figmn.components.density import normalised
 from figmn.components.scale import moments_of, suggested_scale
 from figmn.mixture import Mixture
 from figmn.mixture.validation import as_scale, as_weights
-from figmn.mixture.warmup import last_refit, weight_after
+from figmn.mixture.warmup import last_refit
 from figmn.storage import from_plain, to_plain
 
 _BLOCK: Final = 512  # rows to predict at a time
@@ -258,15 +258,15 @@ class ClassView(View):
     def _learn(self, rows: Array, columns: Index, weights: Array) -> None:
         half_life = self.settings["half_life"]
         fades = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        counts = self.counts.copy()
+        for column, weight in zip(columns.tolist(), weights.tolist(), strict=True):
+            if fades < 1.0:
+                counts *= fades**weight
+            counts[column] += weight
+        self.counts = counts
         if len(rows) == 1:  # the same as below, in a tenth of the time
-            column, weight = int(columns[0]), float(weights[0])
-            self.counts = self.counts * fades**weight
-            self.counts[column] += weight
-            self.mixtures[column]._learn(rows, weights)
+            self.mixtures[int(columns[0])]._learn(rows, weights)
             return
-        since = weight_after(weights)
-        self.counts = self.counts * fades ** weights.sum()
-        np.add.at(self.counts, columns, weights * fades**since)
         for column in np.unique(columns):
             here = columns == column
             self.mixtures[column]._learn(rows[here], weights[here])

@@ -15,7 +15,8 @@ from figmn.mixture.choices import Choices
 from figmn.mixture.start import LEAST_ROWS, Growth, started
 from figmn.mixture.warmup import HeldRows, last_refit
 
-_FEW: Final = 128  # rows, which are learnt in no time
+_FEW: Final = 128  # rows that are learnt in no time
+_FEW_ENTRIES: Final = 4096  # of them
 _JUDGES: Final = 8  # one of so many rows is left out, to judge by
 
 
@@ -45,7 +46,8 @@ def rows_for_scale(held: HeldRows) -> int:
     All, while they are few; then it grows in steps, so that a stream which is asked for
     answers after every row need not be learnt anew for each.
     """
-    return len(held) if len(held) <= _FEW else last_refit(len(held), 1)
+    few = min(_FEW, _FEW_ENTRIES // held.rows.shape[1])
+    return len(held) if len(held) <= few else last_refit(len(held), 1)
 
 
 def begin(

@@ -10,6 +10,7 @@ from figmn._typing import Array
 from figmn.components import engine
 from figmn.components.base import Components
 from figmn.kernels.compiler import LARGEST
+from figmn.kernels.moments import absorb
 from figmn.mixture.beginning import Begun, begin, begin_anew, rows_for_scale, rows_together
 from figmn.mixture.choices import Choices
 from figmn.mixture.sample import Sample
@@ -172,7 +173,10 @@ class Learner:
     def merge(self, first: int, second: int) -> None:
         """Merge two components, after ending the warm-up with those that queries see."""
         if self.held is not None:
-            self._begin(self._seen(self.held))
+            begun = self._seen(self.held)
+            _, rest = self.held.split(begun.together + begun.scaled_by)
+            absorb(begun.components.moments, rest.rows, rest.weights)
+            self._begin(begun)
         self.sample = None  # whoever merges by hand does not want it undone
         self.components.merge(first, second)
 

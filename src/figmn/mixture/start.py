@@ -92,12 +92,16 @@ def started(
     rows, weights = held.rows[order], weights[order]
     moments = moments_of(rows, held.weights[order])
     # Weights of any size do: what counts are their proportions. Rows of next to none take
-    # part in nothing, not even in the choice of units: they stay in the center.
+    # part in nothing, not even in the choice of units: they stay in the center, but in
+    # columns that no other row knows.
     proportions = weights / weights.max()
     counted = proportions >= _LEAST_PROPORTION
-    usual = moments if counted.all() else moments_of(rows[counted], held.weights[order][counted])
-    units = _units(rows[counted], usual, scale)
-    standard = np.where(counted[:, np.newaxis], (rows - usual[1]) / units, 0.0)
+    shown = ~np.isnan(rows[counted]).all(axis=0)
+    ignored = ~counted[:, np.newaxis] & shown & ~np.isnan(rows)
+    telling = np.where(ignored, np.nan, rows)
+    usual = moments if counted.all() else moments_of(telling, held.weights[order])
+    units = _units(telling, usual, scale)
+    standard = np.where(ignored, 0.0, (rows - usual[1]) / units)
     parameters = _fitted(standard, np.maximum(proportions, _LEAST_PROPORTION), preferences)
     mass = weights.sum() if before is None else before.masses.sum()
     n_learnt = len(rows) if before is None else before.n_learnt
