@@ -17,6 +17,7 @@ from figmn import (
     MixtureOutlierDetector,
     MixtureRegressor,
 )
+from figmn.estimators.views import ClassView
 from figmn.mixture.warmup import weight_after
 
 SETTINGS = [{}, {"delta": 0.5}, {"beta": 0.1}, {"scale": 3.0}, {"half_life": 20.0}]
@@ -124,6 +125,10 @@ def test_a_class_of_which_nothing_is_known_is_as_probable_as_frequent(half_life)
     proba = model.predict_proba([[1.5], [np.nan]])
     assert np.all(proba >= 0.0)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    settings = {"delta": 1.0, "beta": 0.1, "half_life": None}
+    view = ClassView(1, 2, settings, np.ones(1))
+    view.learn(np.array(rows), np.array(labels), np.ones(4))
+    np.testing.assert_allclose(view.probabilities(np.array([[1.5], [np.nan]]))[:, 1], 0.25)
     with pytest.raises(ValueError, match="nothing to learn"):
         MixtureClassifier(half_life=10.0).fit([[np.nan], [np.nan]], [0, 1])
 

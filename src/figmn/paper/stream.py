@@ -188,9 +188,9 @@ def present(plan: Plan, results: Results) -> Section:
         "What it is: a mixture that grows as it learns",
         (
             "Each row is seen once. Left to itself, a model holds its first rows, up to 2048, "
-            "and fits them together; those of this section are that short. With settings, as "
-            "in the picture, it learns from the first row on: a row that no component explains "
-            "starts a new one, any other updates those that are there. The model knows how all "
+            "and fits them together; the streams of this section are that short. With settings, "
+            "as in the picture, it learns row after row: one that no component explains starts a "
+            "new one, any other updates those that are there. The model knows how all "
             "variables hang together, so it can classify, predict numbers with error bars, fill "
             "in what is missing and flag outliers. This section is not from the paper.",
         ),
