@@ -55,13 +55,13 @@ class ModelFileError(ValueError):
 class Storable(Protocol):
     """What a class offers to be kept in a file."""
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings as plain JSON values, and state as arrays."""
         ...
 
     @classmethod
-    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Any:
-        """Inverse of ``_pack``; raises ValueError, TypeError or KeyError on nonsense."""
+    def from_state(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Any:
+        """Inverse of ``to_state``; raises ValueError, TypeError or KeyError on nonsense."""
         ...
 
 
@@ -88,7 +88,7 @@ def save(model: Storable, path: str | os.PathLike[str]) -> None:
     path : path-like
         An existing file is replaced once the new one is complete.
     """
-    settings, arrays = model._pack()
+    settings, arrays = model.to_state()
     name = type(model).__name__
     if name not in _CLASSES:
         raise TypeError(f"A {name} cannot be kept in a model file: pickle it instead.")
@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if name not in _CLASSES:
             raise ModelFileError(f"it holds an unknown class, {name!r}")
         cls = getattr(importlib.import_module(_CLASSES[name]), name)
-        return cls._unpack(description["settings"], arrays)
+        return cls.from_state(description["settings"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from None
     except _NONSENSE as error:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.components.density import log_sum
+from figmn.engines.responsibilities import log_sum
 
 FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.components import factors
-from figmn.components.density import normalised
-from figmn.components.plain import PlainComponents
+from figmn.engines import factors
+from figmn.engines.responsibilities import normalised
+from figmn.engines.rowwise.dense_components import DenseComponents
 
 
-def drawn(components: PlainComponents, rows: Array, random: np.random.Generator) -> Array:
+def drawn(components: DenseComponents, rows: Array, random: np.random.Generator) -> Array:
     """Rows with NaN replaced by draws given the known entries.
 
     For each row a component is drawn by its posterior. The conditional draw then
@@ -32,7 +32,7 @@ def drawn(components: PlainComponents, rows: Array, random: np.random.Generator)
     return result
 
 
-def _sampled(components: PlainComponents, chosen: Index, random: np.random.Generator) -> Array:
+def _sampled(components: DenseComponents, chosen: Index, random: np.random.Generator) -> Array:
     """A row from each of the components chosen, of shape (N, D)."""
     noise = random.standard_normal((len(chosen), components.n_features))
     roots = factors.covariance_roots(*components.factors())

@@ -6,7 +6,9 @@ import copy
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,35 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from figmn import storage
 from figmn._typing import Array, ArrayLike, Index
-from figmn.components.scale import moments_of, suggested_scale
+from figmn.engines.scale import moments_of, suggested_scale
 from figmn.mixture import Conditional, Mixture
-from figmn.mixture.choices import Choices
-from figmn.mixture.validation import as_rows, as_weights
-
-_PARAMETERS = """delta : float or "auto", default="auto"
-        Width of a new component, in standard deviations of the columns.
-    beta : float or "auto", default="auto"
-        A row is novel, and starts a component, if its tail probability under
-        every component is below this. With both left to themselves the model
-        starts from EM on its first 2048 rows, which says how many components
-        there are, and needs no tuning; if only one is given, the other is 1
-        (``delta``) or 0.1 (``beta``).
-    scale : array-like, float or None, default=None
-        Standard deviations of the columns, such as sensor ranges. With None
-        ``fit`` takes them from its data, and ``partial_fit`` estimates them
-        as the stream runs. Unlike the other parameters, it cannot be changed
-        between calls of ``partial_fit``.
-    max_components : int or None, default=None
-        Hard bound. At the bound a novel row updates the existing components.
-    prune_age, prune_mass : int and float, default=0
-        Components that have seen more than ``prune_age`` updates and hold a
-        mass below ``prune_mass`` are removed.
-    half_life : float or None, default=None
-        For streams that drift: after so many rows a row counts half. With None
-        nothing is forgotten."""
-
+from figmn.settings import SETTINGS, SharedSettings, described, setting
+from figmn.validation import as_rows, as_weights
 
 _BLOCK = 512  # rows to predict at a time
+_shared_settings = attrgetter(*SETTINGS)
 
 
 class _Unchanged:
@@ -61,40 +41,39 @@ class _Unchanged:
             self.attributes.update(self.before)
 
 
-class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
-    """Estimator around one :class:`figmn.Mixture`, its attribute ``mixture_``."""
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, setting))
+@dataclass(kw_only=True, eq=False, repr=False)
+class MixtureEstimator(SharedSettings, BaseEstimator):  # type: ignore[misc]
+    """Estimator around one :class:`figmn.Mixture`, its attribute ``mixture_``.
 
-    mixture_: Mixture
-    n_features_in_: int
+    An estimator is a dataclass: its parameters are fields, and its constructor does nothing
+    but store them, as scikit-learn wants it.
+    """
+
+    scale: ArrayLike | None = setting(
+        None,
+        "array-like, float or None",
+        """Standard deviations of the columns, such as sensor ranges. With None ``fit``
+        takes them from its data, and ``partial_fit`` estimates them as the stream
+        runs. Unlike the other parameters, it cannot be changed between calls of
+        ``partial_fit``.""",
+    )
+    mixture_: Mixture = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _kept: ClassVar[tuple[str, ...]] = ("_sklearn_output_config",)
     """Private attributes that a file keeps."""
+
+    _renamed: ClassVar[dict[str, str]] = {}
+    """Names of such attributes in files of earlier versions, and what they are now."""
 
     _learnt: ClassVar[str] = "mixture_"
     """The attribute that is there once something was learnt."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
-
-    def __init__(
-        self,
-        *,
-        delta: float | str = "auto",
-        beta: float | str = "auto",
-        scale: ArrayLike | None = None,
-        max_components: int | None = None,
-        prune_age: int = 0,
-        prune_mass: float = 0.0,
-        half_life: float | None = None,
-    ) -> None:
-        self.delta = delta
-        self.beta = beta
-        self.scale = scale
-        self.max_components = max_components
-        self.prune_age = prune_age
-        self.prune_mass = prune_mass
-        self.half_life = half_life
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", described(cls))
 
     def __copy__(self) -> Self:
         # What is learnt changes in place: a shallow copy would learn into the original.
@@ -113,8 +92,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     # -- For the subclasses --------------------------------------------------
 
     def _mixture_settings(self) -> dict[str, Any]:
-        names = ("delta", "beta", "max_components", "prune_age", "prune_mass", "half_life")
-        return {name: getattr(self, name) for name in names}
+        return dict(zip(SETTINGS, _shared_settings(self), strict=True))
 
     def _new_mixture(self, n_features: int, **settings: Any) -> Mixture:
         return Mixture(n_features, **self._mixture_settings(), **settings)
@@ -124,7 +102,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         weights = as_weights(sample_weight, len(rows))
         rows = as_rows(rows, rows.shape[1])
         mixture = self._new_mixture(rows.shape[1], scale=scale)
-        if not mixture.choices.start_from_batch:
+        if not mixture.settings.starts_from_batch:
             moments = moments_of(rows, weights)
             whole = suggested_scale(moments) if scale is None else scale
             mixture = self._new_mixture(rows.shape[1], scale=whole, center=moments[1])
@@ -144,20 +122,9 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
         mixture = self.mixture_
         rows = as_rows(rows, mixture.n_features)
         weights = as_weights(sample_weight, len(rows))
-        if not self._is_configured(mixture.choices):
+        if _shared_settings(self) != _shared_settings(mixture.settings):
             mixture.reconfigure(**self._mixture_settings())
-        mixture._learn(rows, weights)
-
-    def _is_configured(self, choices: Choices) -> bool:
-        """Whether a mixture has the parameters of the estimator, which may be set anew."""
-        return (
-            choices.delta == self.delta
-            and choices.beta == self.beta
-            and choices.max_components == self.max_components
-            and choices.prune_age == self.prune_age
-            and choices.prune_mass == self.prune_mass
-            and choices.half_life == self.half_life
-        )
+        mixture.core.learn(rows, weights)
 
     def _conditionals(self, X: Any, targets: Index) -> Iterator[Conditional]:
         """Distributions of targets, numbered after the columns of X, for blocks of rows.
@@ -233,8 +200,9 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- Files ---------------------------------------------------------------
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        settings, arrays = self.mixture_._pack()
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything learnt, as plain values and arrays, for a file."""
+        settings, arrays = self.mixture_.to_state()
         return {"mixture": settings, **self._pack_learnt()}, arrays
 
     def _pack_learnt(self) -> dict[str, Any]:
@@ -250,14 +218,16 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
     def _is_kept(cls, name: str) -> bool:
         """Whether an attribute goes into a file, beside the parameters and the mixture."""
         public = name.endswith("_") and not name.startswith("_")
-        public &= name not in ("mixture_", "views_")
+        public &= name not in ("mixture_", "experts_")
         return (public or name in cls._kept) and not hasattr(cls, name)
 
     @classmethod
-    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
+    def from_state(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        """Inverse of :meth:`to_state`; raises ValueError on anything inconsistent."""
         parameters = {k: storage.from_plain(v) for k, v in settings["parameters"].items()}
         estimator = cls(**parameters)
         for name, value in settings["learnt"].items():
+            name = cls._renamed.get(name, name)
             if not cls._is_kept(name):
                 raise ValueError(f"{name!r} is not a learnt attribute")
             setattr(estimator, name, storage.from_plain(value))
@@ -268,7 +238,7 @@ class MixtureEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take over the mixture, after the other attributes."""
-        self.mixture_ = Mixture._unpack(settings["mixture"], arrays)
+        self.mixture_ = Mixture.from_state(settings["mixture"], arrays)
         if not 1 <= self.n_features_in_ <= self.mixture_.n_features:
             raise ValueError("the number of columns does not match the mixture")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -94,7 +93,7 @@ def _folds(count: int, n_columns: int) -> Iterator[AnyArray]:
 
 def _fitted_alike(mixture: Mixture, rows: Array, weights: Array) -> Mixture:
     """A mixture of the same settings, fitted to some of the rows."""
-    settings = asdict(mixture.choices)
+    settings = mixture.settings.as_dict()
     return (
         Mixture(mixture.n_features, scale=mixture.scale, **settings)
         .learn(rows, weights)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,24 +13,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from figmn._typing import AnyArray, Array, ArrayLike, Index
-from figmn.components.scale import moments_of, suggested_scale
+from figmn.engines.scale import moments_of, suggested_scale
 from figmn.estimators.base import MixtureEstimator
-from figmn.estimators.tracking import TrackingView
-from figmn.estimators.views import ClassView, JointView, View, indicator_scale, part_of
+from figmn.estimators.class_conditional import ClassConditionalExpert
+from figmn.estimators.experts import Expert, JointExpert, indicator_scale, part_of
+from figmn.estimators.tracking_expert import TrackingExpert
 from figmn.mixture import Mixture
-from figmn.mixture.choices import is_auto
-from figmn.mixture.validation import as_scale, as_weights, check_range
+from figmn.settings import is_auto
+from figmn.validation import as_scale, as_weights, check_range
 
 _WIDTHS: Final = (0.5, 2.0, 3.0)
 _NOVEL: Final = 0.1
-_MOST: Final = 256  # components a view: in many variables nearly every row is novel
+_MOST: Final = 256  # components an expert: in many variables nearly every row is novel
 _TRACKING: Final[dict[str, Any]] = {"delta": 1.0, "beta": 0.01}
 _SHRINKAGE: Final = 3.0  # density likes spikes that tell nothing of classes
 _SIMPLE: Final = "biuU"  # kinds of labels that cannot be missing, or of several types
-_VIEWS: Final[dict[str, type[View]]] = {
-    "class": ClassView,
-    "joint": JointView,
-    "tracking": TrackingView,
+_EXPERTS: Final[dict[str, type[Expert]]] = {
+    "class": ClassConditionalExpert,
+    "joint": JointExpert,
+    "tracking": TrackingExpert,
 }
 
 
@@ -57,7 +59,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     Attributes
     ----------
-    views_ : list
+    experts_ : list
         The ways to look at the rows, each with its mixtures.
     mixture_ : figmn.Mixture
         Over the columns of X, then an indicator a class: those that were
@@ -81,11 +83,12 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     True
     """
 
-    classes_: AnyArray
-    views_: list[View]
-    _configured: dict[str, Any] | None = None  # parameters that the views have
-    _learnt = "views_"
-    _kept = ("_columns", "_declared")
+    classes_: AnyArray = field(init=False)
+    experts_: list[Expert] = field(init=False)
+    _configured = None  # parameters that the experts have
+    _learnt = "experts_"
+    _kept = ("_class_numbers", "_declared")
+    _renamed: ClassVar[dict[str, str]] = {"_columns": "_class_numbers"}
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.
@@ -102,12 +105,12 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             check_range(rows, "X")
             weights = as_weights(sample_weight, len(rows))
             self._declare(_distinct(labels), declared=False)
-            columns = self._columns_of(labels)
-            joint = np.hstack([rows, np.eye(len(self.classes_))[columns]])
-            self.views_ = self._new_views(moments_of(joint, weights))
-            for view in self.views_:
-                view.learn(rows, columns, weights)
-                view.consolidate()
+            numbers = self._numbers_of(labels)
+            joint = np.hstack([rows, np.eye(len(self.classes_))[numbers]])
+            self.experts_ = self._new_experts(moments_of(joint, weights))
+            for expert in self.experts_:
+                expert.learn(rows, numbers, weights)
+                expert.consolidate()
             if self.n_components_ == 0:
                 raise ValueError("There is nothing to learn from: all rows have weight zero.")
         return self
@@ -140,17 +143,17 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             if first:
                 known = _distinct(np.asarray(labels[:1] if classes is None else classes))
                 self._declare(known, declared=classes is not None)
-                self.views_ = self._new_views(None)
+                self.experts_ = self._new_experts(None)
             else:
                 self._heed(classes)
-            columns = self._known_columns(labels)
-            segments = self._segments(labels) if columns is None else []
+            numbers = self._known_numbers(labels)
+            segments = self._segments(labels) if numbers is None else []
             if not first:
                 self._reconfigure()
-            if columns is None:
+            if numbers is None:
                 self._learn_by_segments(rows, labels, weights, segments)
             else:
-                self._learn(rows, columns, weights)
+                self._learn(rows, numbers, weights)
         return self
 
     def _learn_by_segments(
@@ -159,23 +162,23 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         """Learn rows some of whose classes may be new."""
         for start, stop in segments:
             self._extend(_distinct(labels[start : start + 1]))
-            columns = self._columns_of(labels[start:stop])
-            self._learn(rows[start:stop], columns, weights[start:stop])
+            numbers = self._numbers_of(labels[start:stop])
+            self._learn(rows[start:stop], numbers, weights[start:stop])
 
-    def _learn(self, rows: Array, columns: Index, weights: Array) -> None:
-        for view in self.views_:
-            view.learn(rows, columns, weights)
+    def _learn(self, rows: Array, numbers: Index, weights: Array) -> None:
+        for expert in self.experts_:
+            expert.learn(rows, numbers, weights)
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities for N rows, of shape (N, C), in the order of ``classes_``."""
         self._require_fit()
         rows = self._validated(X)
         check_range(rows, "X")
-        total = self.views_[0].probabilities(rows)
-        for view in self.views_[1:]:
-            total += view.probabilities(rows)
-        mean: Array = total[:, self._columns]
-        mean /= len(self.views_)
+        total = self.experts_[0].probabilities(rows)
+        for expert in self.experts_[1:]:
+            total += expert.probabilities(rows)
+        mean: Array = total[:, self._class_numbers]
+        mean /= len(self.experts_)
         return mean
 
     def predict(self, X: Any) -> AnyArray:
@@ -189,19 +192,19 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     @property
     def mixture_(self) -> Mixture:  # type: ignore[override]
         """The first mixture over inputs and indicators."""
-        for view in self.__dict__.get("views_", []):
-            if isinstance(view, JointView):
-                return view.mixture
-        raise AttributeError("There is no mixture over inputs and indicators: see views_.")
+        for expert in self.__dict__.get("experts_", []):
+            if isinstance(expert, JointExpert):
+                return expert.mixture
+        raise AttributeError("There is no mixture over inputs and indicators: see experts_.")
 
     @property
     def n_components_(self) -> int:
         """Number of components so far, of all mixtures."""
         self._require_fit()
-        return sum(mixture.n_components for view in self.views_ for mixture in view.mixtures)
+        return sum(mixture.n_components for expert in self.experts_ for mixture in expert.mixtures)
 
-    def _view_settings(self) -> list[tuple[str, dict[str, Any]]]:
-        """Kind and settings of each view."""
+    def _expert_settings(self) -> list[tuple[str, dict[str, Any]]]:
+        """Kind and settings of each expert."""
         settings = self._mixture_settings()
         if not (is_auto(self.delta) and is_auto(self.beta)):
             return [("joint", settings)]
@@ -212,7 +215,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         joint = [("joint", {**shared, "delta": width}) for width in _WIDTHS]
         return [("class", {**settings, "shrinkage": _SHRINKAGE}), *joint]
 
-    def _new_views(self, moments: Array | None) -> list[View]:
+    def _new_experts(self, moments: Array | None) -> list[Expert]:
         """Views that have learnt nothing yet, at the scale of all rows if these are known."""
         n_features, n_classes = self.n_features_in_, len(self.classes_)
         self._configured = self._mixture_settings()
@@ -224,30 +227,30 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
             scale = suggested_scale(moments)
         if moments is not None:
             center = moments[1]
-        views: list[View] = []
-        for kind, settings in self._view_settings():
+        experts: list[Expert] = []
+        for kind, settings in self._expert_settings():
             if kind == "joint":
                 mixture = Mixture(n_features + n_classes, scale=scale, center=center, **settings)
-                views.append(JointView(mixture, n_classes))
+                experts.append(JointExpert(mixture, n_classes))
                 continue
             own = None if scale is None else scale[:n_features]
-            view = ClassView(n_features, n_classes, settings, own)
-            views.append(TrackingView(view) if kind == "tracking" else view)
-        return views
+            expert = ClassConditionalExpert.new(n_features, n_classes, settings, own)
+            experts.append(TrackingExpert(expert) if kind == "tracking" else expert)
+        return experts
 
     def _reconfigure(self) -> None:
         """Take over parameters that were set anew."""
         if self._mixture_settings() == self._configured:
             return
-        settings = self._view_settings()
-        if [_VIEWS[kind] for kind, _ in settings] != [type(view) for view in self.views_]:
+        settings = self._expert_settings()
+        if [_EXPERTS[kind] for kind, _ in settings] != [type(expert) for expert in self.experts_]:
             raise ValueError(
                 "delta and beta cannot change from 'auto' to numbers or back, nor a half_life "
                 "come or go beside 'auto', between calls of partial_fit: start afresh with fit."
             )
-        for view, (_, wanted) in zip(self.views_, settings, strict=True):
-            if not view.is_configured(wanted):
-                view.reconfigure(wanted)
+        for expert, (_, wanted) in zip(self.experts_, settings, strict=True):
+            if not expert.is_configured(wanted):
+                expert.reconfigure(wanted)
         self._configured = self._mixture_settings()
 
     # -- Labels --------------------------------------------------------------
@@ -266,22 +269,22 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         check_classification_targets(labels)
         return rows, labels
 
-    def _known_columns(self, labels: AnyArray) -> Index | None:
-        """The number of each label's class in the views, of shape (N,), if all are known."""
+    def _known_numbers(self, labels: AnyArray) -> Index | None:
+        """The number of each label's class of the experts, of shape (N,), if all are known."""
         if labels.dtype.kind != self.classes_.dtype.kind or labels.dtype.kind not in _SIMPLE:
             return None
-        numbers = self._numbers
-        columns = [numbers.get(label, -1) for label in labels.tolist()]
-        return None if -1 in columns else np.array(columns)
+        by_label = self._number_by_label
+        numbers = [by_label.get(label, -1) for label in labels.tolist()]
+        return None if -1 in numbers else np.array(numbers)
 
     def _declare(self, classes: AnyArray, declared: bool) -> None:
         self._declared = declared
         self._number(classes, np.arange(len(classes)))
 
-    def _number(self, classes: AnyArray, columns: Index) -> None:
-        """Take these as the classes, of these numbers in the views."""
-        self.classes_, self._columns = classes, columns
-        self._numbers = dict(zip(classes.tolist(), columns.tolist(), strict=True))
+    def _number(self, classes: AnyArray, numbers: Index) -> None:
+        """Take these as the classes, of these numbers of the experts."""
+        self.classes_, self._class_numbers = classes, numbers
+        self._number_by_label = dict(zip(classes.tolist(), numbers.tolist(), strict=True))
 
     def _require_kind(self, labels: AnyArray) -> None:
         """Reject labels that cannot be sorted among those so far."""
@@ -329,47 +332,48 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
         if len(unseen) == 0:
             return
         joined = _distinct(np.concatenate([self.classes_, unseen]))
-        columns = np.empty(len(joined), dtype=np.intp)
-        columns[np.searchsorted(joined, self.classes_)] = self._columns
-        columns[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
-        self.views_ = [view.add_classes(len(unseen)) for view in self.views_]
-        self._number(joined, columns)
+        numbers = np.empty(len(joined), dtype=np.intp)
+        numbers[np.searchsorted(joined, self.classes_)] = self._class_numbers
+        numbers[np.searchsorted(joined, unseen)] = len(self.classes_) + np.arange(len(unseen))
+        self.experts_ = [expert.add_classes(len(unseen)) for expert in self.experts_]
+        self._number(joined, numbers)
 
-    def _columns_of(self, labels: AnyArray) -> Index:
-        """The number of each label's class in the views, of shape (N,)."""
-        columns: Index = self._columns[np.searchsorted(self.classes_, labels)]
-        return columns
+    def _numbers_of(self, labels: AnyArray) -> Index:
+        """The number of each label's class of the experts, of shape (N,)."""
+        numbers: Index = self._class_numbers[np.searchsorted(self.classes_, labels)]
+        return numbers
 
     # -- Files ---------------------------------------------------------------
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         settings = self._pack_learnt()
         arrays: dict[str, AnyArray] = {}
-        kinds = {cls: kind for kind, cls in _VIEWS.items()}
-        views = [view.pack() for view in self.views_]
-        for number, (_, part) in enumerate(views):
+        kinds = {cls: kind for kind, cls in _EXPERTS.items()}
+        states = [expert.to_state() for expert in self.experts_]
+        for number, (_, part) in enumerate(states):
             arrays |= {f"{number}/{name}": array for name, array in part.items()}
-        settings["views"] = [
-            {"kind": kinds[type(view)], **part}
-            for view, (part, _) in zip(self.views_, views, strict=True)
+        settings["experts"] = [
+            {"kind": kinds[type(expert)], **part}
+            for expert, (part, _) in zip(self.experts_, states, strict=True)
         ]
         return settings, arrays
 
     def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
         n_classes = len(self.classes_)
-        self._number(self.classes_, self._columns)
-        if "views" not in settings:  # as it was kept before there were several
+        self._number(self.classes_, self._class_numbers)
+        parts = settings.get("experts", settings.get("views"))  # as they were called at first
+        if parts is None:  # as it was kept before there were several
             settings = {**settings, "n_classes": n_classes}
-            self.views_ = [JointView.unpack(settings, arrays)]
+            self.experts_ = [JointExpert.from_state(settings, arrays)]
         else:
-            self.views_ = [
-                _VIEWS[part["kind"]].unpack(part, part_of(arrays, str(number)))
-                for number, part in enumerate(settings["views"])
+            self.experts_ = [
+                _EXPERTS[part["kind"]].from_state(part, part_of(arrays, str(number)))
+                for number, part in enumerate(parts)
             ]
-        if any(view.n_classes != n_classes for view in self.views_):
-            raise ValueError("the number of classes does not match the views")
-        if any(view.n_features != self.n_features_in_ for view in self.views_):
-            raise ValueError("the number of columns does not match the views")
+        if any(expert.n_classes != n_classes for expert in self.experts_):
+            raise ValueError("the number of classes does not match the experts")
+        if any(expert.n_features != self.n_features_in_ for expert in self.experts_):
+            raise ValueError("the number of columns does not match the experts")
 
 
 def _distinct(labels: AnyArray) -> AnyArray:

@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from figmn._typing import AnyArray, Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
-from figmn.mixture.validation import as_weights
+from figmn.validation import as_weights
 
 
 class MixtureImputer(OneToOneFeatureMixin, TransformerMixin, MixtureEstimator):  # type: ignore[misc]

@@ -9,7 +9,8 @@ from sklearn.base import OutlierMixin
 
 from figmn._typing import Array, ArrayLike, IntArray
 from figmn.estimators.base import MixtureEstimator
-from figmn.mixture.validation import as_weights, check_number
+from figmn.settings import setting
+from figmn.validation import as_weights, check_number
 
 
 class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[misc]
@@ -22,12 +23,6 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
 
     Parameters
     ----------
-    contamination : float, default=0.01
-        The share of rows to flag. ``fit`` sets the threshold so that this
-        share of its rows lies below it. In a stream that starts with
-        ``partial_fit`` the model sets it: rows are flagged if rows of lower
-        density are less probable than this, which flags this share of normal
-        rows or less.
     {parameters}
 
     Attributes
@@ -50,30 +45,15 @@ class MixtureOutlierDetector(OutlierMixin, MixtureEstimator):  # type: ignore[mi
     array([ 1, -1, -1])
     """
 
+    contamination: float = setting(
+        0.01,
+        "float",
+        """The share of rows to flag. ``fit`` sets the threshold so that this share of its
+        rows lies below it. In a stream that starts with ``partial_fit`` the model sets
+        it: rows are flagged if rows of lower density are less probable than this,
+        which flags this share of normal rows or less.""",
+    )
     _kept = ("_heeded",)  # the contamination that the threshold follows from
-
-    def __init__(
-        self,
-        *,
-        contamination: float = 0.01,
-        delta: float | str = "auto",
-        beta: float | str = "auto",
-        scale: ArrayLike | None = None,
-        max_components: int | None = None,
-        prune_age: int = 0,
-        prune_mass: float = 0.0,
-        half_life: float | None = None,
-    ) -> None:
-        super().__init__(
-            delta=delta,
-            beta=beta,
-            scale=scale,
-            max_components=max_components,
-            prune_age=prune_age,
-            prune_mass=prune_mass,
-            half_life=half_life,
-        )
-        self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.

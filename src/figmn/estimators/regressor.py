@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
 from figmn.estimators.calibration import Calibration, calibrated
-from figmn.mixture.validation import check_number, check_range
+from figmn.validation import check_number, check_range
 
 _SHRINKAGE: Final = 1.0
 
@@ -27,8 +28,7 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
     Parameters
     ----------
     {parameters}
-        Given as an array, ``scale`` has one entry a column of X, then one an
-        output.
+        Given as an array, it has one entry a column of X, then one an output.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
     (True, True)
     """
 
-    n_outputs_: int
+    n_outputs_: int = field(init=False)
     _kept = ("_single",)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

@@ -130,7 +130,7 @@ def _triangularise(systems: Array, k: int, n_rows: int, n_columns: int) -> None:
 
 
 @internal
-def spread(systems: Array, k: int, missing: IntArray, which: int, out: Array) -> None:
+def root_column(systems: Array, k: int, missing: IntArray, which: int, out: Array) -> None:
     """Write column ``which`` of ``R^-1``, a root of the conditional covariance.
 
     ``systems`` is as :func:`complete` left it. Row ``k`` of ``out``, of shape

@@ -13,13 +13,13 @@ from figmn.kernels.compiler import uncounted
 
 
 @uncounted
-def absorb(moments: Array, points: Array, weights: Array) -> None:
-    """Add rows of shape (N, D), by the same recursion as a component's.
+def absorb(moments: Array, points: Array, weights: Array, start: int, stop: int) -> None:
+    """Add the rows from ``start`` to before ``stop``, by the same recursion as a component's.
 
     Those whose weight is zero are passed over.
     """
-    n_points, n_features = points.shape
-    for t in range(n_points):
+    _, n_features = points.shape
+    for t in range(start, stop):
         if weights[t] == 0.0:
             continue
         before, after, share, kept = -1.0, 0.0, 0.0, 0.0

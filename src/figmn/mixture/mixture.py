@@ -5,26 +5,23 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from figmn import storage
+from figmn import storage, validation
 from figmn._typing import Array, ArrayLike, Index, IntArray, RandomState
-from figmn.components import factors
-from figmn.components import state as states
-from figmn.components.base import Components
-from figmn.components.density import normalised
-from figmn.components.plain import PlainComponents
+from figmn.engines import factors
+from figmn.engines.conditional import Conditional
+from figmn.engines.interface import Components
+from figmn.engines.responsibilities import normalised
+from figmn.engines.rowwise import dense_state
+from figmn.engines.rowwise.dense_components import DenseComponents
 from figmn.kernels.compiler import LARGEST
-from figmn.mixture import packing, validation
-from figmn.mixture.choices import Choices
-from figmn.mixture.conditional import Conditional, Regression, predict_by_pattern
-from figmn.mixture.learner import Learner
 from figmn.mixture.tail import log_tail
+from figmn.settings import MixtureArguments, Settings, described, takes
+from figmn.stream import MixtureCore
 
-_MOST_ANSWERS: Final = 16  # sets of known and wanted variables to keep factors for
 _ONE: Final = np.ones(1)
 
 Variables: TypeAlias = Sequence[int] | Index
@@ -46,46 +43,7 @@ class Mixture:
     ----------
     n_features : int
         Number of variables D.
-    delta : float or "auto", default="auto"
-        Width of a new component, in standard deviations of the columns. If only
-        ``beta`` is given, 1.
-    beta : float or "auto", default="auto"
-        A row is novel if it is less probable than this, as a tail probability,
-        under every component. With 0 there is one component for ever. If only
-        ``delta`` is given, 0.1. If neither is, the mixture starts from EM on its
-        first ``warmup`` rows (see Notes).
-    scale : array-like of shape (D,), float or None, default=None
-        The columns' standard deviations. With None they are estimated as the
-        stream runs.
-    center : array-like of shape (D,) or None, default=None
-        Column means, to stand in for what is missing in a first row.
-    max_components : int or None, default=None
-        Hard bound on K. At the bound a novel row is not lost: it updates the
-        existing components by their posteriors, like any other row.
-    prune_age, prune_mass : int and float, default=0
-        A component that has lived through more than ``prune_age`` updates with
-        a mass below ``prune_mass`` is removed, unless it is the heaviest. With
-        a mass of 0 nothing is removed.
-    update : {"exact", "paper"}, default="exact"
-        The covariance update: moment-exact, or as printed in the paper (and
-        exact where that would lose positive definiteness). A row with missing
-        entries always takes the exact one.
-    warmup : int or None, default=None
-        Rows that are held back at first, though every query already counts them:
-        2048 to start from by EM, and else 100, if the scale is not given, to
-        estimate it.
-    half_life : float or None, default=None
-        For streams that drift: after so many rows a row counts half, after twice
-        as many a quarter. A component goes when less than half a row is left of
-        it. With None nothing is forgotten.
-    shrinkage : float or None, default=None
-        How many rows the pooled covariance counts for in each component, where the
-        mixture starts from EM. With None rows that are left out decide between 0, 1,
-        10, 100, 1000 and one covariance for all components.
-    parsimony : float or None, default=None
-        How many standard errors, in the likelihood of rows left out, fewer components
-        may cost where the mixture starts from EM. With None 1, or 0.5 where more rows
-        are to come; 0 is for predictions, where components cost nothing but time.
+    {parameters}
 
     Notes
     -----
@@ -122,40 +80,16 @@ class Mixture:
     True
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        delta: float | str = "auto",
-        beta: float | str = "auto",
-        scale: ArrayLike | None = None,
-        center: ArrayLike | None = None,
-        max_components: int | None = None,
-        prune_age: int = 0,
-        prune_mass: float = 0.0,
-        update: str = "exact",
-        warmup: int | None = None,
-        half_life: float | None = None,
-        shrinkage: float | None = None,
-        parsimony: float | None = None,
-    ) -> None:
+    @takes(MixtureArguments)
+    def __init__(self, n_features: int, arguments: MixtureArguments) -> None:
         n_features = validation.check_count(n_features, "n_features", 1)
-        choices = Choices(
-            delta,
-            beta,
-            max_components,
-            prune_age,
-            prune_mass,
-            update,
-            warmup,
-            half_life,
-            shrinkage,
-            parsimony,
+        scale, center = arguments.scale, arguments.center
+        self.core = MixtureCore.new(
+            n_features,
+            arguments.settings(),
+            None if scale is None else validation.as_scale(scale, n_features),
+            None if center is None else validation.as_center(center, n_features),
         )
-        own_scale = None if scale is None else validation.as_scale(scale, n_features)
-        own_center = None if center is None else validation.as_center(center, n_features)
-        self._learner = Learner.new(n_features, choices, own_scale, own_center)
-        self._answers: dict[Any, Regression] = {}
 
     @classmethod
     def from_parameters(
@@ -198,8 +132,8 @@ class Mixture:
         total = float(len(centers)) if mass is None else mass
         total = validation.check_number(total, "mass", 0.0, LARGEST, open_low=True)
         masses = shares / shares.sum() * total
-        state = states.from_factors(centers, whiteners, variances, masses)
-        return cls._of(PlainComponents(state), settings)
+        state = dense_state.from_factors(centers, whiteners, variances, masses)
+        return cls._of(DenseComponents(state), settings)
 
     @classmethod
     def _of(cls, components: Components, settings: dict[str, Any]) -> Mixture:
@@ -207,7 +141,7 @@ class Mixture:
         if settings.get("scale") is None:
             settings = {**settings, "scale": components.total_scale()}
         mixture = cls(components.n_features, **settings)
-        mixture._learner = Learner(mixture.choices, components, mixture.scale)
+        mixture.core = MixtureCore.of(components, mixture.settings, mixture.scale)
         return mixture
 
     # -- Learning ------------------------------------------------------------
@@ -231,18 +165,14 @@ class Mixture:
             Itself.
         """
         rows = validation.as_rows(X, self.n_features)
-        self._learn(rows, validation.as_weights(sample_weight, len(rows)))
+        self.core.learn(rows, validation.as_weights(sample_weight, len(rows)))
         return self
 
     def learn_one(self, x: ArrayLike, weight: float = 1.0) -> Mixture:
         """Learn one row of shape (D,), as :meth:`learn` does but with less overhead."""
         row = validation.as_row(x, self.n_features)
-        self._learn(row, _ONE if weight == 1.0 else validation.as_weights(weight, 1))
+        self.core.learn(row, _ONE if weight == 1.0 else validation.as_weights(weight, 1))
         return self
-
-    def _learn(self, rows: Array, weights: Array) -> None:
-        self._answers.clear()
-        self._learner.learn(rows, weights)
 
     def consolidate(self) -> Mixture:
         """Fit what is known of the stream together, since no more rows are coming soon.
@@ -251,14 +181,12 @@ class Mixture:
         are held back, and later the sample of the stream, if this has changed since the
         components were fitted. ``fit`` of the estimators does this after the last row.
         """
-        self._answers.clear()
-        self._learner.consolidate()
+        self.core.consolidate()
         return self
 
     def reconfigure(self, **changes: Any) -> Mixture:
         """Change settings for all that is learnt from now on, as ``beta=0.01``."""
-        self._answers.clear()
-        self._learner.reconfigure(replace(self.choices, **changes))
+        self.core.reconfigure(changes)
         return self
 
     def merge(self, first: int, second: int) -> Mixture:
@@ -276,8 +204,7 @@ class Mixture:
                 f"merge takes two different components from 0 to {count - 1}, "
                 f"not {first} and {second}."
             )
-        self._answers.clear()
-        self._learner.merge(first, second)
+        self.core.merge(first, second)
         return self
 
     def add_variables(self, n_new: int, scale: float = 1.0) -> Mixture:
@@ -293,71 +220,70 @@ class Mixture:
             Standard deviation of the new columns, as in ``scale`` of the mixture.
         """
         n_new = validation.check_count(n_new, "n_new", 1)
-        self._answers.clear()
-        self._learner.add_variables(n_new, validation.as_scale(scale, n_new))
+        self.core.add_variables(n_new, validation.as_scale(scale, n_new))
         return self
 
     # -- What was learnt -----------------------------------------------------
 
     @property
-    def choices(self) -> Choices:
+    def settings(self) -> Settings:
         """The settings, which cannot be changed but by :meth:`reconfigure`."""
-        return self._learner.choices
+        return self.core.settings
 
     @property
     def scale(self) -> Array | None:
         """The columns' standard deviations, of shape (D,), if they were given."""
-        return self._learner.scale
+        return self.core.scale
 
     @property
     def n_features(self) -> int:
         """Number of variables D."""
-        return self._learner.components.n_features
+        return self.core.n_features
 
     @property
     def n_components(self) -> int:
         """Number of components K so far."""
-        return self._learner.visible.n_components
+        return self.core.components().n_components
 
     @property
     def n_learnt(self) -> int:
         """Number of rows learnt."""
-        return self._learner.visible.n_learnt
+        return self.core.components().n_learnt
 
     @property
     def means(self) -> Array:
         """Component means, of shape (K, D)."""
-        return self._learner.visible.means.copy()
+        return self.core.components().means.copy()
 
     @property
     def covariances(self) -> Array:
         """Covariance matrices, of shape (K, D, D)."""
-        return factors.covariances(*self._learner.visible.factors())
+        return factors.covariances(*self.core.components().factors())
 
     @property
     def precisions(self) -> Array:
         """Precision matrices, of shape (K, D, D)."""
-        return factors.precisions(*self._learner.visible.factors())
+        return factors.precisions(*self.core.components().factors())
 
     @property
     def log_determinants(self) -> Array:
         """Log-determinants of the covariances, of shape (K,)."""
-        return self._learner.visible.log_dets.copy()
+        return self.core.components().log_dets.copy()
 
     @property
     def masses(self) -> Array:
         """Accumulated posteriors, of shape (K,)."""
-        return self._learner.visible.masses.copy()
+        return self.core.components().masses.copy()
 
     @property
     def weights(self) -> Array:
         """Prior probabilities of the components, of shape (K,)."""
-        return self._learner.visible.weights
+        return self.core.components().weights
 
     @property
     def ages(self) -> IntArray:
         """Updates that each component has lived through, of shape (K,)."""
-        return self._learner.visible.ages.copy()
+        return self.core.components().ages.copy()
 
     def known_rows(self) -> tuple[Array, Array] | None:
         """Rows that stand for all that were learnt, and their weights, if such are kept.
@@ -365,18 +291,18 @@ class Mixture:
         Only a mixture that starts from EM keeps any: all rows in its warm-up, and then,
         without a ``half_life``, a sample of the stream of the same size.
         """
-        kept = self._learner.known_rows()
-        return None if kept is None else (kept.rows.copy(), kept.weights.copy())
+        retained = self.core.retained_rows()
+        return None if retained is None else (retained[0].copy(), retained[1].copy())
 
     # -- Questions -----------------------------------------------------------
 
     def squared_distances(self, X: ArrayLike) -> Array:
         """Squared Mahalanobis distances of rows (N, D) to the components, of shape (N, K)."""
-        return self._ready.evaluated(validation.as_rows(X, self.n_features))[0]
+        return self._ready().evaluated(validation.as_rows(X, self.n_features))[0]
 
     def log_density(self, X: ArrayLike) -> Array:
         """Log density of the known entries of each of N rows, of shape (N,)."""
-        return self._ready.log_density(validation.as_rows(X, self.n_features))
+        return self._ready().log_density(validation.as_rows(X, self.n_features))
 
     def log_tail(self, X: ArrayLike) -> Array:
         """Log probability that the mixture yields a row of lower density, of shape (N,).
@@ -385,7 +311,7 @@ class Mixture:
         """
         rows = validation.as_rows(X, self.n_features)
         known = np.sum(~np.isnan(rows), axis=1)
-        return log_tail(*self._ready.evaluated(rows), self.weights, known)
+        return log_tail(*self._ready().evaluated(rows), self.weights, known)
 
     def posteriors(self, X: ArrayLike) -> Array:
         """Probabilities of the components given each of N rows, of shape (N, K)."""
@@ -399,7 +325,7 @@ class Mixture:
     def fill(self, X: ArrayLike) -> Array:
         """Rows (N, D) with NaN replaced by the conditional mean given their known entries."""
         rows = validation.as_rows(X, self.n_features)
-        return self._ready.filled(rows, self.posteriors(rows))
+        return self._ready().filled(rows, self.posteriors(rows))
 
     def infer(
         self, X: ArrayLike, known: Variables, wanted: Variables | None = None
@@ -434,9 +360,8 @@ class Mixture:
         """
         known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         rows = validation.as_rows(X, len(known_index))
-        return predict_by_pattern(
-            rows, lambda known: self._regression(known_index[known], wanted_index)
-        )
+        self._ready()
+        return self.core.infer(rows, known_index, wanted_index)
 
     def condition(
         self, x: ArrayLike, known: Variables, wanted: Variables | None = None
@@ -465,23 +390,24 @@ class Mixture:
         known_index, wanted_index = validation.as_split(known, wanted, self.n_features)
         row = validation.as_row(x, len(known_index))
         present = ~np.isnan(row[0])
-        regression = self._regression(known_index[present], wanted_index)
-        answer = regression.predict(row[:, present])
-        kept = answer.weights[0] > 0.0
-        state = states.from_factors(
-            answer.means[0][kept],
-            regression.split.whiteners[kept],
-            regression.split.variances[kept],
-            answer.weights[0][kept] * self.masses.sum(),
+        self._ready()
+        regression = self.core.regression(known_index[present], wanted_index)
+        answer, split = regression.predict(row[:, present]), regression.split
+        counted = answer.weights[0] > 0.0
+        state = dense_state.from_factors(
+            answer.means[0][counted],
+            split.whiteners[counted],
+            split.variances[counted],
+            answer.weights[0][counted] * self.masses.sum(),
         )
-        return self._derived(PlainComponents(state), wanted_index)
+        return self._derived(DenseComponents(state), wanted_index)
 
     def marginalize(self, keep: Variables) -> Mixture:
         """The mixture of some of the variables, ``keep``, in the order given."""
         index = validation.as_index(keep, self.n_features, "keep")
         if len(index) == 0:
             raise ValueError("keep must name at least one column.")
-        return self._derived(self._ready.marginal(index), index)
+        return self._derived(self._ready().marginal(index), index)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Index]:
         """Draw rows.
@@ -502,7 +428,7 @@ class Mixture:
         random = random_state
         if not isinstance(random, np.random.Generator | np.random.RandomState):
             random = np.random.default_rng(random)
-        return self._ready.sampled(n_samples, random)
+        return self._ready().sampled(n_samples, random)
 
     # -- Keeping -------------------------------------------------------------
 
@@ -518,30 +444,26 @@ class Mixture:
         """Write the model to a file, atomically; :func:`figmn.load` reads it."""
         storage.save(self, path)
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Settings as plain values, and state as arrays, for a file."""
-        return asdict(self.choices), packing.pack(self._learner)
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Settings as plain values, and everything learnt as arrays, for a file."""
+        return self.core.to_state()
 
     @classmethod
-    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
-        """Inverse of :meth:`_pack`; raises ValueError on anything inconsistent."""
-        learner = packing.unpack(Choices(**settings), arrays)
-        mixture = cls(learner.components.n_features, scale=learner.scale, **settings)
-        mixture._learner = learner
+    def from_state(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Mixture:
+        """Inverse of :meth:`to_state`; raises ValueError on anything inconsistent."""
+        core = MixtureCore.from_state(settings, arrays)
+        mixture = cls(core.n_features, scale=core.scale, **settings)
+        mixture.core = core
         return mixture
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_answers": {}}
 
     def __repr__(self) -> str:
         return f"<Mixture of {self.n_components} components, from {self.n_learnt} rows>"
 
     # -- Inside --------------------------------------------------------------
 
-    @property
     def _ready(self) -> Components:
-        """The components that queries see, or an error if there are none."""
-        components = self._learner.visible
+        """The components that questions see, or an error if there are none."""
+        components = self.core.components()
         if components.n_components == 0:
             # Imported here, since scikit-learn takes longer to import than all
             # that a mixture itself needs.
@@ -554,21 +476,13 @@ class Mixture:
         return components
 
     def _log_joint(self, X: ArrayLike) -> Array:
-        return self._ready.log_joint(validation.as_rows(X, self.n_features))
-
-    def _regression(self, known: Index, wanted: Index) -> Regression:
-        """How wanted follow from known: computed once for each state and pair of sets."""
-        components = self._ready
-        key = (tuple(known), tuple(wanted))
-        regression = self._answers.get(key)
-        if regression is None:
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.clear()
-            regression = self._answers[key] = Regression.of(components, known, wanted)
-        return regression
+        return self._ready().log_joint(validation.as_rows(X, self.n_features))
 
     def _derived(self, components: Components, variables: Index) -> Mixture:
         """Mixture of some of the variables, with the settings of this one."""
-        settings = asdict(self.choices)
+        settings = self.settings.as_dict()
         settings["scale"] = None if self.scale is None else self.scale[variables]
         return self._of(components, settings)
+
+
+Mixture.__doc__ = (Mixture.__doc__ or "").replace("{parameters}", described(MixtureArguments))

@@ -12,7 +12,7 @@ import numpy as np
 
 from figmn import storage
 from figmn._typing import Array
-from figmn.mixture.validation import check_count, check_number
+from figmn.validation import check_count, check_number
 from figmn.rl.environment import Task
 from figmn.rl.history import History
 
@@ -146,7 +146,7 @@ class Agent(ABC):
 
     # -- Files -----------------------------------------------------------------
 
-    def _pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         task = self._begun()
         settings = {
             "parameters": {name: getattr(self, name) for name in self._parameters},
@@ -161,7 +161,7 @@ class Agent(ABC):
         return {**settings, "learnt": learnt_settings}, {**arrays, **learnt_arrays}
 
     @classmethod
-    def _unpack(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
+    def from_state(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
         agent = cls(**settings["parameters"])
         agent._task = Task(**settings["task"])
         agent._begin(agent._task)

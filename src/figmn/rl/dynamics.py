@@ -10,7 +10,6 @@ from scipy.spatial import KDTree
 from figmn._typing import AnyArray, Array, Index
 from figmn.mixture import Mixture
 from figmn.rl.memory import Transitions
-from figmn.rl.regression import FrozenRegression
 
 _ROUNDS: Final = 3  # of telling apart what actions do and what happens by itself
 _NEIGHBOURS: Final = 8
@@ -37,7 +36,6 @@ class MixtureRegression:
         self.mixture = mixture
         self.center = center
         self.spread = spread
-        self._frozen = FrozenRegression.of(mixture, mixture.n_features - len(center))
 
     @classmethod
     def fit(
@@ -60,21 +58,21 @@ class MixtureRegression:
 
     def predict(self, inputs: Array) -> Array:
         """Means of the outputs, of shape (N, M)."""
-        means: Array = self._frozen.predict(inputs).mean
+        means, _ = self.mixture.core.mean_given_first(inputs)
         return means * self.spread + self.center
 
-    def pack(self, name: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def to_state(self, name: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """The mixture's settings, and all arrays, under names that start with this one."""
-        settings, arrays = self.mixture._pack()
+        settings, arrays = self.mixture.to_state()
         arrays = {f"{name}.mixture.{key}": array for key, array in arrays.items()}
         return settings, arrays | {f"{name}.center": self.center, f"{name}.spread": self.spread}
 
     @classmethod
-    def unpack(cls, name: str, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
-        """Inverse of :meth:`pack`."""
+    def from_state(cls, name: str, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
+        """Inverse of :meth:`to_state`."""
         start = f"{name}.mixture."
         own = {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
-        mixture = Mixture._unpack(settings, own)
+        mixture = Mixture.from_state(settings, own)
         return cls(mixture, arrays[f"{name}.center"], arrays[f"{name}.spread"])
 
 
@@ -169,18 +167,18 @@ class MixtureDynamics:
 
     # -- Files -----------------------------------------------------------------
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt, as plain values and arrays."""
-        drift_settings, drift_arrays = self.drift.pack("drift")
-        effect_settings, effect_arrays = self.effect.pack("effect")
+        drift_settings, drift_arrays = self.drift.to_state("drift")
+        effect_settings, effect_arrays = self.effect.to_state("effect")
         arrays = {"places": self._places, "residuals": self.residuals}
         settings = {"drift": drift_settings, "effect": effect_settings}
         return settings, arrays | drift_arrays | effect_arrays
 
-    def unpack(self, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
-        """Inverse of :meth:`pack`."""
-        self.drift = MixtureRegression.unpack("drift", settings["drift"], arrays)
-        self.effect = MixtureRegression.unpack("effect", settings["effect"], arrays)
+    def restore(self, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+        """Inverse of :meth:`to_state`."""
+        self.drift = MixtureRegression.from_state("drift", settings["drift"], arrays)
+        self.effect = MixtureRegression.from_state("effect", settings["effect"], arrays)
         self._places, self.residuals = arrays["places"], arrays["residuals"]
         self._tree = KDTree(self._places)
 

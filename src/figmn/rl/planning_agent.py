@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from figmn._typing import AnyArray, Array
-from figmn.mixture.validation import check_count, check_number
-from figmn.rl import kernels
+from figmn.validation import check_count, check_number
+from figmn.rl import loops
 from figmn.rl.agent import Agent
 from figmn.rl.dynamics import MixtureDynamics, spread_of
 from figmn.rl.environment import Task
@@ -219,7 +219,7 @@ class PlanningAgent(Agent):
 
     def _pack_learnt(self) -> tuple[dict[str, Any], dict[str, Any]]:
         plan = self._required_plan()
-        settings, arrays = plan.dynamics.pack()  # type: ignore[attr-defined]
+        settings, arrays = plan.dynamics.to_state()  # type: ignore[attr-defined]
         arrays |= self._memory.arrays()
         arrays |= {
             "center": self._center,
@@ -245,7 +245,7 @@ class PlanningAgent(Agent):
         self._memory.restore(arrays, task.n_variables, task.n_actions)
         self._center, self._spread = arrays["center"], arrays["spread"]
         dynamics = self._make_dynamics(task.n_actions)
-        dynamics.unpack(settings["dynamics"], arrays)
+        dynamics.restore(settings["dynamics"], arrays)
         self._plan = Plan(
             dynamics,
             task.n_actions,
@@ -273,7 +273,7 @@ def _spread_out(points: Array, n_first: int, closest: float, most: int) -> AnyAr
     """
     separation = closest
     while True:
-        kept = kernels.spread_out(points, n_first, separation, most)
+        kept = loops.spread_out(points, n_first, separation, most)
         if len(kept) < most or separation > _FARTHEST:
             return kept
         separation *= 1.2

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from figmn._typing import AnyArray, Array
-from figmn.mixture.validation import check_count, check_number
+from figmn.validation import check_count, check_number
 from figmn.rl.agent import Agent
 from figmn.rl.environment import Task
 from figmn.rl.memory import Episode, Memory
@@ -234,7 +234,7 @@ class QLearningAgent(Agent):
         arrays = {**self._memory.arrays(), "fitted": self._fitted}
         members = []
         for number, member in enumerate(self._members):
-            member_settings, member_arrays = member.pack()
+            member_settings, member_arrays = member.to_state()
             members.append(member_settings)
             arrays |= {f"{number}.{name}": array for name, array in member_arrays.items()}
         return {"new_steps": self._new_steps, "members": members}, arrays
@@ -247,5 +247,5 @@ class QLearningAgent(Agent):
             start = f"{number}."
             own = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
             values = self._make_values(task.n_variables, task.n_actions, 0.0, 0.0)
-            values.unpack(member_settings, own)
+            values.restore(member_settings, own)
             self._members.append(values)

@@ -11,9 +11,8 @@ from scipy import sparse
 from figmn._typing import AnyArray, Array, Index
 from figmn.mixture import Mixture
 from figmn.rl.dynamics import spread_of
-from figmn.rl.kernels import largest_shares
+from figmn.rl.loops import largest_shares
 from figmn.rl.memory import Episode
-from figmn.rl.regression import FrozenRegression
 
 _LEAST_SHARE: Final = 1e-3  # of a component in a state, below which it is left out
 _LEAST_DEVIATION: Final = 1e-3  # of values in a component, in units of all values' deviation
@@ -97,7 +96,6 @@ class MixtureValues:
         self.mixtures = [Mixture(n_variables + 1, scale=1.0, **settings) for _ in range(n_actions)]
         self._settings = settings
         self._doubt = doubt * (2.0 * np.pi) ** (-n_variables / 2.0)
-        self._frozen: list[FrozenRegression | None] = [None] * n_actions
         self._masses = np.zeros(n_actions)
 
     # -- Learning --------------------------------------------------------------
@@ -137,15 +135,14 @@ class MixtureValues:
             least = (_LEAST_DEVIATION * self._unit) ** 2
             self.mixtures[action] = fit.mixture(values, least, **self._settings)
         del self._fits
-        self.refreeze()
+        self._note_masses()
 
     # -- Asking ----------------------------------------------------------------
 
-    def refreeze(self) -> None:
-        """Bring the compiled regressions in line with the mixtures."""
+    def _note_masses(self) -> None:
+        """Note how many rows the mixtures stand for."""
         for action, mixture in enumerate(self.mixtures):
             if mixture.n_components:
-                self._frozen[action] = FrozenRegression.of(mixture, len(self.center))
                 self._masses[action] = mixture.masses.sum()
 
     def predict(self, states: Array) -> tuple[Array, Array]:
@@ -153,28 +150,27 @@ class MixtureValues:
         means = np.full((len(states), len(self.mixtures)), self.optimistic)
         log_density = np.zeros_like(means)
         standard = self._standard(states)
-        for action, frozen in enumerate(self._frozen):
-            if frozen is not None:
-                answer = frozen.predict(standard)
-                means[:, action] = answer.mean[:, 0]
-                log_density[:, action] = answer.log_density
+        for action, mixture in enumerate(self.mixtures):
+            if self._masses[action] > 0.0:
+                mean, log_density[:, action] = mixture.core.mean_given_first(standard)
+                means[:, action] = mean[:, 0]
         means = means.clip(self.low, self.optimistic)
         return means, self._hopeful(means, self._masses * np.exp(log_density))
 
     # -- Files -----------------------------------------------------------------
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def to_state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """What was learnt, as plain values and arrays."""
         arrays: dict[str, AnyArray] = {"center": self.center, "spread": self.spread}
         mixtures = []
         for action, mixture in enumerate(self.mixtures):
-            settings, own = mixture._pack()
+            settings, own = mixture.to_state()
             mixtures.append(settings)
             arrays |= {f"{action}.{name}": array for name, array in own.items()}
         return {"low": self.low, "optimistic": self.optimistic, "mixtures": mixtures}, arrays
 
-    def unpack(self, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
-        """Inverse of :meth:`pack`; raises ValueError on what does not fit together."""
+    def restore(self, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+        """Inverse of :meth:`to_state`; raises ValueError on what does not fit together."""
         if len(settings["mixtures"]) != len(self.mixtures):
             raise ValueError("there must be one mixture for each action")
         self.low, self.optimistic = float(settings["low"]), float(settings["optimistic"])
@@ -182,8 +178,8 @@ class MixtureValues:
         for action, mixture_settings in enumerate(settings["mixtures"]):
             start = f"{action}."
             own = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
-            self.mixtures[action] = Mixture._unpack(mixture_settings, own)
-        self.refreeze()
+            self.mixtures[action] = Mixture.from_state(mixture_settings, own)
+        self._note_masses()
 
     # -- Inside ----------------------------------------------------------------
 
@@ -223,8 +219,7 @@ class _Fit:
         self, mixture: Mixture, states: Array, first: Index, taken: Index, *, width: float
     ) -> None:
         self._mixture, self._taken = mixture, taken
-        frozen = FrozenRegression.of(mixture, states.shape[1])
-        self._everywhere, log_density = _features(states, frozen)
+        self._everywhere, log_density = _features(states, mixture)
         self.rows = mixture.masses.sum() * np.exp(log_density)
         self._own = self._everywhere[first]
         self._own_transposed = self._own.T.tocsr()
@@ -275,7 +270,7 @@ class _Fit:
         )
 
 
-def _features(states: Array, frozen: FrozenRegression) -> tuple[Any, Array]:
+def _features(states: Array, mixture: Mixture) -> tuple[Any, Array]:
     """What a mixture's conditional mean in states is a linear function of.
 
     Returns
@@ -284,15 +279,25 @@ def _features(states: Array, frozen: FrozenRegression) -> tuple[Any, Array]:
         For each state and component the component's share, times [1, distance from center].
     log_density : array of shape (M,)
     """
+    n_known, components = states.shape[1], mixture.core.components()
+    centers = np.ascontiguousarray(components.means[:, :n_known])
+    whiteners, variances = (part[:, :n_known] for part in components.factors())
+    whiteners = whiteners[:, :, :n_known] / np.sqrt(variances)[:, :, np.newaxis]
+    log_volumes = 0.5 * (np.log(variances).sum(axis=1) + n_known * np.log(2 * np.pi))
     log_density = np.empty(len(states))
-    starts, components, shares = largest_shares(
-        states, frozen.centers, frozen.whiteners, frozen.log_heights, _LEAST_SHARE, log_density
+    starts, chosen, shares = largest_shares(
+        states,
+        centers,
+        np.ascontiguousarray(whiteners),
+        np.log(components.weights) - log_volumes,
+        _LEAST_SHARE,
+        log_density,
     )
     size = states.shape[1] + 1
-    distances = np.repeat(states, np.diff(starts), axis=0) - frozen.centers[components]
+    distances = np.repeat(states, np.diff(starts), axis=0) - centers[chosen]
     entries = shares[:, np.newaxis] * np.column_stack([np.ones(len(shares)), distances])
-    columns = components[:, np.newaxis] * size + np.arange(size)
-    shape = (len(states), len(frozen.centers) * size)
+    columns = chosen[:, np.newaxis] * size + np.arange(size)
+    shape = (len(states), len(centers) * size)
     features = sparse.csr_matrix((entries.ravel(), columns.ravel(), starts * size), shape=shape)
     return features, log_density
 

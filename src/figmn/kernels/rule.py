@@ -1,0 +1,108 @@
+r"""The learning rule, where it must be compiled: written once, for all engines.
+
+For a row :math:`x` of weight :math:`a`, with the squared Mahalanobis distances
+:math:`d_j^2` and the masses :math:`s_j` of the components:
+
+- every mass fades, if rows are forgotten: :func:`fade`;
+- the row is novel, and starts a component, if no distance is below the chi-square
+  threshold: :func:`is_novel`;
+- else component :math:`j` gains :math:`a\,p(j \mid x)`, its responsibility for the row:
+  :func:`normalise`;
+- and components may be spurious by now: :func:`any_spurious`.
+
+How a component changes by what it gains is each engine's own arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from figmn._typing import Array, IntArray
+from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, uncounted
+
+NOTHING, NOVEL, SPURIOUS = 0, 1, 2
+"""Events after which an engine hands back: nothing is to be done but to go on; or the row
+where it stopped starts a component; or the row before it has left a component to be removed."""
+
+
+class Rule(NamedTuple):
+    """What learning needs to know of the settings."""
+
+    thresholds: Array
+    """Shape (D + 1,): squared distance at which a row is novel, by known entries."""
+    scale: Array
+    """Shape (D,): standard deviations for new components, unless adaptive."""
+    adaptive: bool
+    """Whether the scale follows the running column moments."""
+    delta: float
+    """Width of new components, in such standard deviations."""
+    prune_age: int
+    prune_mass: float
+    max_components: int
+    printed_rule: bool
+    """Use the covariance update as printed in the paper."""
+    retention: float
+    """What a row of weight one leaves of the masses before it; 1 forgets nothing."""
+    faded: float
+    """A component with a smaller share of all mass is removed."""
+
+
+def only_updating(rule: Rule, n_components: int) -> Rule:
+    """The same rule, by which components neither come nor go nor fade."""
+    return rule._replace(
+        adaptive=False,
+        prune_mass=0.0,
+        retention=1.0,
+        faded=0.0,
+        max_components=n_components,
+    )
+
+
+@uncounted
+def fade(masses: Array, count: int, weight: float, rule: Rule) -> None:
+    """Let the first masses fade as a row of some weight comes in."""
+    left = rule.retention**weight
+    for k in range(count):
+        masses[k] = max(masses[k] * left, SMALLEST_MASS)
+
+
+@inlined
+def is_novel(count: int, nearest: float, n_known: int, rule: Rule) -> bool:
+    """Whether a row starts a component: equation 1 of the paper, by its smallest distance."""
+    near = count > 0 and nearest < rule.thresholds[n_known]
+    return count < rule.max_components and not near
+
+
+@inlined
+def normalise(log_joint: Array, count: int, largest: float) -> None:
+    """Turn the first log joint densities into responsibilities."""
+    total = 0.0
+    for k in range(count):
+        difference = log_joint[k] - largest
+        log_joint[k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
+        total += log_joint[k]
+    for k in range(count):
+        log_joint[k] /= total
+
+
+@inlined
+def prunes(rule: Rule) -> bool:
+    """Whether components are ever removed."""
+    return rule.prune_mass > 0.0 or rule.faded > 0.0
+
+
+@inlined
+def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
+    """Whether there are old components of little mass or faded ones, but for the heaviest."""
+    heaviest, total = 0, 0.0
+    for k in range(count):
+        total += masses[k]
+        if masses[k] > masses[heaviest]:
+            heaviest = k
+    least = rule.faded * total
+    spurious = False
+    for k in range(count):
+        old = ages[k] > rule.prune_age and masses[k] < rule.prune_mass
+        spurious |= (old or masses[k] < least) and k != heaviest
+    return spurious
