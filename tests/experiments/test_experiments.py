@@ -357,14 +357,30 @@ def test_learning_along_a_stream():
     assert rows_of(regression)["root mean squared error"][0] == "2.0 ± 1.4"
 
 
-def test_agents_are_run_in_full_and_with_gymnasium_alone(monkeypatch):
-    assert reinforcement.units(QUICK) == []
-    assert "figmn paper rl --full" in reinforcement.present(QUICK, {}).text[0]
+def test_a_quick_run_shows_a_few_episodes_of_every_task():
+    units = reinforcement.units(QUICK)
+    assert {unit.settings["problem"] for unit in units} == set(reinforcement.PROBLEMS)
+    assert {unit.settings["contestant"] for unit in units} == {"planning"}
+    results = {u.name: reinforcement.measure(**{**u.settings, "episodes": 2}) for u in units}
+    section = reinforcement.present(QUICK, results)
+    assert section.checks == ()  # a few episodes prove nothing
+    assert "make results" in section.text[0]
+    ours, papers = section.blocks
+    for unit in units:
+        returns = results[unit.name]["returns"]
+        threshold, shown, late = rows_of(ours)[unit.settings["problem"]]
+        assert [float(value) for value in shown.split(", ")] == returns  # whole numbers
+        assert late == f"{returns[1]:.1f}"
+        assert float(threshold) == reinforcement.PROBLEMS[unit.settings["problem"]].threshold
+    assert not any("agent" in heading for heading in papers.header)
+
+
+def test_agents_are_run_with_gymnasium_alone(monkeypatch):
     seeds = {unit.settings["seed"] for unit in reinforcement.units(FULL)}
     assert seeds == set(range(2000, 2010))
     assert not seeds & {u.settings["seed"] for u in reinforcement.units(Plan(full=True, seed=1))}
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert reinforcement.units(FULL) == []
+    assert reinforcement.units(FULL) == reinforcement.units(QUICK) == []
     section = reinforcement.present(FULL, {})
     assert "pip install 'figmn[rl]'" in section.text[0]
     assert rows_of(section.blocks[0])["Mountain Car"] == (
