@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import signal
 import time
@@ -125,4 +126,8 @@ def _pool(cores: Cores) -> Iterator[ProcessPoolExecutor]:
 def _start_worker(threads: int) -> None:
     """Leave interruptions to the program, and share the cores."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Libraries have their threads limited only once they are there: SciPy brings a BLAS of
+    # its own, and scikit-learn OpenMP.
+    for module in ("scipy.linalg", "sklearn.utils", "figmn"):
+        importlib.import_module(module)
     threadpoolctl.threadpool_limits(threads)

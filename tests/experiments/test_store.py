@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import threadpoolctl
+from sklearn.datasets import load_iris
 
 from paper.experiment import Experiment, Plan, Section, Unit
-from paper.runner import Cores, run
+from paper.runner import Cores, _pool, run
 from paper.store import Record, Store, write_atomically
 
 UNIT = Unit("iris-0", {"dataset": "iris", "shuffle": 0})
@@ -92,6 +94,16 @@ def test_an_interrupted_run_is_taken_up(tmp_path):
     other_seed = run(TINY, Plan(seed=7), store, Cores(2, 1), advance=lambda *_: None)
     assert other_seed.results["order-0"] == {"shuffle": 7}
     assert len(list(tmp_path.rglob("*.json"))) == 6
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_libraries_of_a_worker_keep_to_their_threads(threads):
+    load_iris()  # with all that it takes
+    expected = {library["filepath"] for library in threadpoolctl.threadpool_info()}
+    with _pool(Cores(1, threads)) as pool:
+        libraries = pool.submit(threadpoolctl.threadpool_info).result()
+    assert expected <= {library["filepath"] for library in libraries}
+    assert {library["num_threads"] for library in libraries} == {threads}
 
 
 def test_a_failing_unit_fails_the_run_and_keeps_the_others(tmp_path):
