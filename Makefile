@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PAPER := PYTHONPATH=experiments $(BIN)/python -m paper
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -11,10 +12,15 @@ ARGS ?=
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-# The environment is made anew whenever the dependencies change.
-$(VENV)/ready: pyproject.toml
+# The environment is made anew whenever the dependencies change. It first holds what the
+# demo needs, and no more than that until another target asks.
+$(VENV)/demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
+	touch $@
+
+$(VENV)/ready: $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
@@ -23,15 +29,15 @@ $(VENV)/bench: $(VENV)/ready
 	touch $@
 
 # Numba does not notice when a kernel changes that another one calls.
-$(VENV)/kernels: $(VENV)/ready $(wildcard src/figmn/kernels/*.py)
+$(VENV)/kernels: $(VENV)/demo $(wildcard src/figmn/kernels/*.py)
 	find src -name '*.nb[ci]' -delete
 	touch $@
 
 demo: $(VENV)/kernels ## The paper's experiments in three minutes; tables, and a report in output/
-	$(BIN)/figmn paper --quick $(ARGS)
+	$(PAPER) --quick $(ARGS)
 
 results: $(VENV)/kernels ## The paper's experiments on real data (two hours or more); docs/results.md
-	$(BIN)/figmn paper --full --output output/full --markdown docs/results.md $(ARGS)
+	$(PAPER) --full --output output/full --markdown docs/results.md $(ARGS)
 
 test: lint types unit ## Lint, types and all tests
 
@@ -42,10 +48,10 @@ lint: $(VENV)/ready ## Style
 types: $(VENV)/ready ## Types
 	$(BIN)/mypy
 
-unit: $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_learning.py
+unit: $(VENV)/ready $(VENV)/kernels ## Tests alone, e.g. make unit ARGS=tests/test_learning.py
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-fuzz: $(VENV)/kernels ## Look for finite input that makes an unsound model
+fuzz: $(VENV)/ready $(VENV)/kernels ## Look for finite input that makes an unsound model
 	FIGMN_EXPLORE=1 $(BIN)/python -m pytest -n auto tests/test_numerics.py $(ARGS)
 
 format: $(VENV)/ready ## Put the code into the project's style
@@ -56,16 +62,16 @@ bench: $(VENV)/bench $(VENV)/kernels ## Speed, beside river and batch EM
 	$(BIN)/python benchmarks/speed.py $(ARGS)
 
 engine: $(VENV)/bench $(VENV)/kernels ## Many dimensions, beside BLAS-2, EM and gmr (about 10 minutes)
-	$(BIN)/python benchmarks/engine.py $(ARGS)
+	PYTHONPATH=experiments $(BIN)/python benchmarks/engine.py $(ARGS)
 
 quality: $(VENV)/bench $(VENV)/kernels ## The defaults, beside EM, batch models and river (about 20 minutes)
-	PYTHONPATH=benchmarks $(BIN)/python -m quality $(ARGS)
+	PYTHONPATH=benchmarks:experiments $(BIN)/python -m quality $(ARGS)
 
 numerics: $(VENV)/kernels ## Growth of rounding errors (about 10 minutes)
-	$(BIN)/python benchmarks/numerics.py $(ARGS)
+	PYTHONPATH=experiments $(BIN)/python benchmarks/numerics.py $(ARGS)
 
 rl: $(VENV)/kernels ## Episodes to solve the paper's control tasks (an hour or two; finished runs are kept)
-	$(BIN)/figmn paper rl --full --output output/full $(ARGS)
+	$(PAPER) rl --full --output output/full $(ARGS)
 
 clean: ## Remove the environment and everything made
 	rm -rf $(VENV) output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -414,7 +414,7 @@ def digit_rows(options: argparse.Namespace) -> np.ndarray | None:
     """MNIST's training digits, if they can be had."""
     if options.no_mnist:
         return None
-    from figmn.datasets import load_images
+    from paper.datasets import load_images
 
     return load_images("mnist", report=lambda text: print(text, file=sys.stderr)).train
 

@@ -13,17 +13,18 @@ import argparse
 import sys
 
 import numpy as np
+from numba import njit
 
 from figmn import Mixture
 from figmn.components import engine
-from figmn.datasets import load_images
-from figmn.kernels.compiler import compiled
+from paper.datasets import load_images
 
 N_FEATURES = 20
 CHUNK, SMALL = 100_000, 400  # rows at a time, to be learnt by strides and one by one
 
 
-@compiled
+# With the compiler flags of figmn's own kernels.
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 def plain_recursion(points, mean, precision, mass):  # type: ignore[no-untyped-def]
     """Sherman-Morrison on the entries of the precision matrix, symmetric by construction."""
     n_features = points.shape[1]

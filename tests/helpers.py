@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from figmn import Mixture
@@ -90,3 +91,33 @@ def assert_sound(mixture):
         # On the scale of correlations, where units play no part.
         correlation = covariance / diagonal / diagonal[:, np.newaxis]
         np.linalg.cholesky(correlation)
+
+
+def assert_equal_models(mixture, reference, rtol=1e-9):
+    """A mixture is in the state of the reference implementation."""
+    assert mixture.n_components == len(reference.masses)
+    assert_allclose(mixture.masses, reference.masses, rtol=rtol)
+    assert_array_scale(mixture.means, reference.means, rtol)
+    precisions = np.linalg.inv(reference.covariances)
+    for ours, theirs in zip(mixture.precisions, precisions, strict=True):
+        assert_array_scale(ours, theirs, rtol)
+    for ours, theirs in zip(mixture.covariances, reference.covariances, strict=True):
+        assert_array_scale(ours, theirs, rtol)
+    log_dets = np.linalg.slogdet(reference.covariances)[1]
+    assert_allclose(mixture.log_determinants, log_dets, rtol=rtol, atol=rtol)
+    assert mixture.ages.tolist() == reference.ages.tolist()
+
+
+def assert_array_scale(ours, theirs, rtol):
+    """Equal relative to the largest entry: small entries are differences of large ones."""
+    assert_allclose(ours, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
+
+
+def assert_equal_mixtures(ours, theirs, rtol=1e-9):
+    """Two mixtures are in the same state, to rounding."""
+    assert ours.n_learnt == theirs.n_learnt
+    assert ours.ages.tolist() == theirs.ages.tolist()
+    for name in ("masses", "log_determinants", "means", "covariances", "precisions"):
+        truth = getattr(theirs, name)
+        atol = rtol * np.abs(truth).max()
+        assert_allclose(getattr(ours, name), truth, rtol=rtol, atol=atol, err_msg=name)

@@ -8,31 +8,12 @@ from numpy.testing import assert_allclose
 
 from figmn import Mixture
 from figmn.reference import IGMN
-from helpers import clusters, reference_like
+from helpers import assert_equal_models, clusters, reference_like
 
 # Everything here holds however the components are held.
 pytestmark = pytest.mark.usefixtures("held")
 
 DIMENSIONS = [1, 2, 3, 5, 8, 13, 21, 34, 64]
-
-
-def assert_equal_models(mixture, reference, rtol=1e-9):
-    assert mixture.n_components == len(reference.masses)
-    assert_allclose(mixture.masses, reference.masses, rtol=rtol)
-    assert_array_scale(mixture.means, reference.means, rtol)
-    precisions = np.linalg.inv(reference.covariances)
-    for ours, theirs in zip(mixture.precisions, precisions, strict=True):
-        assert_array_scale(ours, theirs, rtol)
-    for ours, theirs in zip(mixture.covariances, reference.covariances, strict=True):
-        assert_array_scale(ours, theirs, rtol)
-    log_dets = np.linalg.slogdet(reference.covariances)[1]
-    assert_allclose(mixture.log_determinants, log_dets, rtol=rtol, atol=rtol)
-    assert mixture.ages.tolist() == reference.ages.tolist()
-
-
-def assert_array_scale(ours, theirs, rtol):
-    """Equal relative to the largest entry: small entries are differences of large ones."""
-    assert_allclose(ours, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("n_features", DIMENSIONS)

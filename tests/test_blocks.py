@@ -18,23 +18,13 @@ from figmn.kernels.blas import add_product, solve_lower
 from figmn.kernels.evaluation import likely, regress
 from figmn.kernels.lowrank import cholesky, fold, move_last
 from figmn.reference import IGMN
-from helpers import clusters, reference_like
-from test_against_reference import assert_equal_models
+from helpers import assert_equal_mixtures, assert_equal_models, clusters, reference_like
 
 
 @pytest.fixture
 def threshold(monkeypatch):
     """Set from how many variables on components are lazy."""
     return lambda n_features: monkeypatch.setattr(engine, "LEAST_LAZY_FEATURES", n_features)
-
-
-def assert_equal_mixtures(ours, theirs, rtol=1e-9):
-    assert ours.n_learnt == theirs.n_learnt
-    assert ours.ages.tolist() == theirs.ages.tolist()
-    for name in ("masses", "log_determinants", "means", "covariances", "precisions"):
-        truth = getattr(theirs, name)
-        atol = rtol * np.abs(truth).max()
-        assert_allclose(getattr(ours, name), truth, rtol=rtol, atol=atol, err_msg=name)
 
 
 # -- Learning --------------------------------------------------------------------------

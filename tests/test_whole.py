@@ -16,8 +16,7 @@ from figmn.components import blocks, engine, lazy
 from figmn.components.whole import Whole
 from figmn.kernels.blas import multiply_symmetric, subtract_squares
 from figmn.reference import IGMN
-from test_against_reference import assert_equal_models
-from test_blocks import assert_equal_mixtures
+from helpers import assert_equal_mixtures, assert_equal_models
 
 
 @pytest.fixture

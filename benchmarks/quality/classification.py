@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from figmn import MixtureClassifier
-from figmn.datasets import NAMES, load_dataset
+from paper.datasets import NAMES, load_dataset
 from quality import sets
 from quality.report import table
 

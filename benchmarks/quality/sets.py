@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets as sklearn_sets
 
-from figmn.datasets import load_dataset, load_images
+from paper.datasets import load_dataset, load_images
 
 DEVELOPED_ON: Final = (
     "wine", "cancer", "diabetes", "covertype", "electricity", "sea", "bananas", "segments",

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from figmn import IncrementalGaussianMixture
-from figmn.datasets import load_images
+from paper.datasets import load_images
 from quality.report import table
 
 N_ROWS = (200, 1000, 2000, 5000)
