@@ -188,7 +188,7 @@ def many_components(n_components: int, one: dict[str, float], em: float) -> dict
     """Learning and evaluation with many components, beside others' times for each of them."""
     mixture, rows, microseconds = learning(n_components)
     n_features = mixture.n_features
-    _, arrays = mixture._pack()
+    _, arrays = mixture.to_state()
     return {
         "K": n_components,
         "learn": microseconds,

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from figmn import Mixture
-from figmn.components import engine
+from figmn.engines import choice
 from paper.datasets import load_images
 
 N_FEATURES = 20
@@ -103,7 +103,7 @@ def measure(n_rows: int, condition: float) -> dict[str, float]:
 def errors_in_blocks(name: str, rows: np.ndarray, scale: float, lazily: bool) -> str:
     """One line of the second table: a single component, learnt in chunks of 10,000 rows."""
     n_rows, n_features = rows.shape
-    engine.LEAST_LAZY_FEATURES = 1 if lazily else 10**9
+    choice.LEAST_BLOCK_FEATURES = 1 if lazily else 10**9
     mixture = Mixture(n_features, scale=scale, beta=0.0)
     products = np.zeros((n_features, n_features), dtype=np.longdouble)
     center = rows.mean(axis=0)

@@ -8,12 +8,12 @@ import pytest
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 
-@pytest.fixture(params=["plain", "lazy"], scope="module")
+@pytest.fixture(params=["dense", "lowrank"], scope="module")
 def held(request):
     """Hold components one way and then the other, whatever the number of variables."""
-    from figmn.components import engine
+    from figmn.engines import choice
 
-    before = engine.LEAST_LAZY_FEATURES
-    engine.LEAST_LAZY_FEATURES = 1 if request.param == "lazy" else 10**9
+    before = choice.LEAST_BLOCK_FEATURES
+    choice.LEAST_BLOCK_FEATURES = 1 if request.param == "lowrank" else 10**9
     yield request.param
-    engine.LEAST_LAZY_FEATURES = before
+    choice.LEAST_BLOCK_FEATURES = before

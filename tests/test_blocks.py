@@ -11,12 +11,13 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from figmn import Mixture
-from figmn.components import blocks, engine
-from figmn.components.density import normalised
-from figmn.components.factors import reorder_root
+from figmn.engines import choice
+from figmn.engines.blocks import block, block_engine
+from figmn.engines.blocks.lowrank_kernel import cholesky, fold
+from figmn.engines.blocks.root_order import move_last, reorder_root
+from figmn.engines.responsibilities import normalised
 from figmn.kernels.blas import add_product, solve_lower
 from figmn.kernels.evaluation import likely, regress
-from figmn.kernels.lowrank import cholesky, fold, move_last
 from figmn.reference import IGMN
 from helpers import assert_equal_mixtures, assert_equal_models, clusters, reference_like
 
@@ -24,7 +25,7 @@ from helpers import assert_equal_mixtures, assert_equal_models, clusters, refere
 @pytest.fixture
 def threshold(monkeypatch):
     """Set from how many variables on components are lazy."""
-    return lambda n_features: monkeypatch.setattr(engine, "LEAST_LAZY_FEATURES", n_features)
+    return lambda n_features: monkeypatch.setattr(choice, "LEAST_BLOCK_FEATURES", n_features)
 
 
 # -- Learning --------------------------------------------------------------------------
@@ -66,8 +67,8 @@ def test_block_sizes_make_no_difference(size, limit, threshold, monkeypatch):
     threshold(10**9)
     plain = Mixture(n_features, **settings).learn(rows, weights)
     threshold(1)
-    monkeypatch.setattr(blocks, "_BLOCK", size)
-    monkeypatch.setattr(blocks, "_FOLD", limit)
+    monkeypatch.setattr(block_engine, "_BLOCK", size)
+    monkeypatch.setattr(block, "_FOLD", limit)
     lazy = Mixture(n_features, **settings).learn(rows, weights)
     assert lazy.n_components > 3
     assert_equal_mixtures(lazy, plain)
@@ -228,7 +229,7 @@ def test_young_components_hold_rows_not_matrices():
     mixture = Mixture(n_features, scale=3.0, beta=1e-6)
     mixture.learn(centers + rng.normal(size=centers.shape))
     assert mixture.n_components == 20
-    _, arrays = mixture._pack()
+    _, arrays = mixture.to_state()
     # Five rows of each, and a few vectors; matrices would be 160 million bytes.
     assert sum(array.nbytes for array in arrays.values()) < 20 * 10 * n_features * 8
 
@@ -290,8 +291,8 @@ def test_components_that_cannot_matter_are_ruled_out_without_a_difference(n_rows
     rows = clusters(1500, 30, n_clusters=5, spread=1.0)
     mixture = Mixture(30, scale=2.0, beta=1e-6, max_components=6).learn(rows[:n_rows])
     for held in (
-        mixture._learner.components,
-        mixture._learner.components.marginal(np.arange(29)),
+        mixture.core.components(),
+        mixture.core.components().marginal(np.arange(29)),
     ):
         queries = rows[:, : held.n_features]
         posteriors = normalised(held.evaluated(queries)[1])

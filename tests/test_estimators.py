@@ -377,13 +377,13 @@ def labelled_stream(n_rows, seed=0):
 def test_class_probabilities_are_those_of_bayes_rule():
     rows, labels = labelled_stream(400)
     model = MixtureClassifier().fit(rows, labels)
-    view = model.views_[0]
+    view = model.experts_[0]
     joint = [
         np.log(view.counts[k]) + direct_log_density(view.mixtures[k], rows[:20]) for k in range(2)
     ]
     expected = np.exp(np.array(joint) - np.logaddexp(*joint)).T
     assert_allclose(view.probabilities(rows[:20]), expected, rtol=1e-9, atol=1e-12)
-    views = [view.probabilities(rows) for view in model.views_]
+    views = [view.probabilities(rows) for view in model.experts_]
     assert_allclose(model.predict_proba(rows), np.mean(views, axis=0), rtol=1e-12)
 
 
@@ -413,7 +413,7 @@ def test_a_drifting_stream_is_tracked():
     assert right[100.0] > max(right[None], 0.9)
 
 
-def test_views_survive_a_file(tmp_path):
+def test_experts_survive_a_file(tmp_path):
     rows, labels = labelled_stream(300)
     for half_life in (None, 100.0):
         for count in (30, 300):  # before and after the scale is known
@@ -442,7 +442,7 @@ def test_a_half_life_may_change_along_the_stream():
     rows, labels = labelled_stream(200)
     model = MixtureClassifier(half_life=100.0).partial_fit(rows, labels)
     model.set_params(half_life=10.0).partial_fit(rows, labels)
-    assert {mixture.choices.half_life for mixture in model.views_[0].mixtures} == {10.0}
+    assert {mixture.settings.half_life for mixture in model.experts_[0].mixtures} == {10.0}
 
 
 def test_a_stream_is_predicted_by_which_class_follows_which():
@@ -456,7 +456,7 @@ def test_a_stream_is_predicted_by_which_class_follows_which():
         hits.append(model.predict(rows[t : t + 1])[0] == labels[t])
         model.partial_fit(rows[t : t + 1], labels[t : t + 1])
     assert np.mean(hits[500:]) == pytest.approx(0.9, abs=0.02)
-    view = model.views_[0]
+    view = model.experts_[0]
     followers = view.followers[view.latest] / view.followers[view.latest].sum()
     assert followers[labels[-1]] == pytest.approx(0.9, abs=0.04)
     assert followers.argmin() == (labels[-1] + 2) % 3  # which never follows
@@ -504,16 +504,16 @@ def test_a_refused_setting_leaves_no_trace():
     declared.set_params(max_components=3)
     with pytest.raises(ValueError, match="not declared"):
         declared.partial_fit(rows[:1], [7])
-    assert declared.mixture_.choices.max_components != 3
+    assert declared.mixture_.settings.max_components != 3
 
 
 def test_settings_changed_after_fit_are_heeded():
     rows, labels = two_classes()
     model = MixtureClassifier().partial_fit(rows, labels).partial_fit(rows, labels)
     model.set_params(max_components=5).fit(rows, labels)
-    assert model.mixture_.choices.max_components == 5
+    assert model.mixture_.settings.max_components == 5
     model.set_params(max_components=7).partial_fit(rows, labels)
-    assert model.mixture_.choices.max_components == 7
+    assert model.mixture_.settings.max_components == 7
 
 
 def test_a_changed_contamination_is_heeded():

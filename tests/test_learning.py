@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import chi2
 
 from figmn import Mixture
-from figmn.components.scale import moments_of, suggested_scale
+from figmn.engines.scale import moments_of, suggested_scale
 from helpers import assert_sound, clusters, direct_log_density, random_mixture
 
 # Everything here holds however the components are held.
@@ -156,7 +156,7 @@ def test_forgetting_for_ever_leaves_sound_models():
 def test_settings_are_fixed_but_for_reconfiguring():
     mixture = Mixture(1, scale=1.0, beta=0.0).learn([[0.0], [9.0]])
     with pytest.raises(AttributeError):
-        mixture.choices.beta = 0.5
+        mixture.settings.beta = 0.5
     assert mixture.reconfigure(beta=0.5).learn([[99.0]]).n_components == 2
 
 

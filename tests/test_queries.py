@@ -268,7 +268,7 @@ def test_answers_are_kept_for_few_sets_of_variables_only():
     rows = np.random.default_rng(0).normal(size=(200, 7))
     rows[np.random.default_rng(1).random(rows.shape) < 0.4] = np.nan
     mixture.infer(rows, range(7))
-    assert len(mixture._answers) <= 16
+    assert len(mixture.core._regressions) <= 16
 
 
 def test_answers_follow_learning():

@@ -135,13 +135,13 @@ def test_a_loaded_agent_goes_on_as_the_saved_one(agent_class, tmp_path):
 def test_a_file_with_contents_that_do_not_fit_is_refused(agent_class, tmp_path, monkeypatch):
     agent = agent_class(seed=2)
     agent.learn(Chain(), 3)
-    packed = agent._pack
+    packed = agent.to_state
 
     def forged():
         settings, arrays = packed()
         return settings, {**arrays, "memory.actions": arrays["memory.actions"] + 7}
 
-    monkeypatch.setattr(agent, "_pack", forged)
+    monkeypatch.setattr(agent, "to_state", forged)
     agent.save(tmp_path / "agent")
     with pytest.raises(figmn.ModelFileError, match="do not fit"):
         figmn.load(tmp_path / "agent")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from figmn.rl.regression import FrozenRegression
 
 from figmn.rl import kernels
 from figmn.rl.dynamics import MixtureDynamics
 from figmn.rl.memory import Episode, Memory, Transitions
 from figmn.rl.planning import Plan
-from figmn.rl.regression import FrozenRegression
 from figmn.rl.spline import Spline, distance_basis
 from figmn.rl.values import MixtureValues, Steps
 from helpers import random_mixture

@@ -11,11 +11,12 @@ from sklearn.mixture import GaussianMixture
 import figmn
 from figmn import IncrementalGaussianMixture, Mixture, MixtureRegressor
 from figmn.batch import em, gaps, selection
-from figmn.components import factors, state
-from figmn.components.plain import PlainComponents
+from figmn.engines import factors
+from figmn.engines.rowwise import dense_state
+from figmn.engines.rowwise.dense_components import DenseComponents
 from figmn.estimators.calibration import Calibration
 from figmn.kernels.sampling import uniform
-from figmn.mixture.sample import Sample
+from figmn.stream.retained_sample import RetainedSample
 from helpers import assert_sound, clusters
 
 held_either_way = pytest.mark.usefixtures("held")
@@ -343,8 +344,8 @@ def test_a_scale_far_off_does_no_harm(scale):
 def test_draws_for_gaps_have_the_conditional_distribution():
     covariance = np.array([[2.0, 1.2, 0.3], [1.2, 1.0, 0.1], [0.3, 0.1, 1.5]])
     whiteners, variances = factors.factor(covariance[np.newaxis])
-    components = PlainComponents(
-        state.from_factors(np.array([[1.0, 2.0, 3.0]]), whiteners, variances, np.ones(1))
+    components = DenseComponents(
+        dense_state.from_factors(np.array([[1.0, 2.0, 3.0]]), whiteners, variances, np.ones(1))
     )
     rows = np.tile([2.5, np.nan, np.nan], (40_000, 1))
     drawn = gaps.drawn(components, rows, np.random.default_rng(0))
@@ -470,7 +471,7 @@ def test_a_sample_stands_for_the_weight_of_the_stream():
         # Another part of an endless stream each time, and so other random numbers.
         ranks = weights[:100] / rng.uniform(size=100)
         kept = rows[:100].copy(), weights[:100].copy()
-        sample = Sample(*kept, ranks, 0.0, 10_000 * number, 10**9, np.ones(1), np.zeros(1))
+        sample = RetainedSample(*kept, ranks, 0.0, 10_000 * number, 10**9, np.ones(1), np.zeros(1))
         sample.learn(rows[100:], weights[100:])
         held = sample.held()
         true = [weights.sum(), weights[rows[:, 0] > 1.0].sum()]

@@ -377,7 +377,7 @@ def test_a_mixture_of_version_1_is_read():
     covariances = [[[1.0, 0.5], [0.5, 2.0]], [[0.25, 0.0], [0.0, 9.0]]]
     np.testing.assert_allclose(mixture.covariances, covariances, rtol=1e-12)
     np.testing.assert_allclose(mixture.masses, [10.0, 30.0])
-    choices = mixture.choices
+    choices = mixture.settings
     assert (choices.delta, choices.beta, choices.max_components) == (0.5, 0.01, 7)
     mixture.learn(MORE[:, :2])
 

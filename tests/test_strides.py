@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import figmn
 from figmn import Mixture
-from figmn.components import pace
+from figmn.engines.strides import stride_engine
 from figmn.kernels.compiler import UNEXPLAINED
 from figmn.reference import IGMN
 from helpers import assert_sound, clusters, direct_log_density, reference_like
@@ -18,7 +18,7 @@ from helpers import assert_sound, clusters, direct_log_density, reference_like
 def eager(monkeypatch):
     """Strides of any length, at every opportunity; the rows learnt by them are counted."""
     for name in ("_LEAST_ROWS", "_SHORTEST", "_SHORTEST_REST", "_LONGEST_REST"):
-        monkeypatch.setattr(pace, name, 16)
+        monkeypatch.setattr(stride_engine, name, 16)
     return counted(monkeypatch)
 
 
@@ -36,8 +36,8 @@ def counted(monkeypatch):
         lengths.append(done - start - n_singly)
         return done, n_singly, n_needless
 
-    make_stride = pace.stride
-    monkeypatch.setattr(pace, "stride", stride)
+    make_stride = stride_engine.stride
+    monkeypatch.setattr(stride_engine, "stride", stride)
     return lengths
 
 

@@ -17,8 +17,8 @@ from figmn import (
     MixtureOutlierDetector,
     MixtureRegressor,
 )
-from figmn.estimators.views import ClassView
-from figmn.mixture.warmup import weight_after
+from figmn.estimators.class_conditional import ClassConditionalExpert
+from figmn.stream.row_buffer import weight_after
 
 SETTINGS = [{}, {"delta": 0.5}, {"beta": 0.1}, {"scale": 3.0}, {"half_life": 20.0}]
 
@@ -126,7 +126,7 @@ def test_a_class_of_which_nothing_is_known_is_as_probable_as_frequent(half_life)
     assert np.all(proba >= 0.0)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     settings = {"delta": 1.0, "beta": 0.1, "half_life": None}
-    view = ClassView(1, 2, settings, np.ones(1))
+    view = ClassConditionalExpert.new(1, 2, settings, np.ones(1))
     view.learn(np.array(rows), np.array(labels), np.ones(4))
     np.testing.assert_allclose(view.probabilities(np.array([[1.5], [np.nan]]))[:, 1], 0.25)
     with pytest.raises(ValueError, match="nothing to learn"):
@@ -183,7 +183,7 @@ def test_a_tracking_classifier_in_its_first_rows_comes_back_whole(n_rows, tmp_pa
 def test_merging_in_the_warm_up_keeps_the_moments_of_all_rows():
     rows = np.random.default_rng(0).normal(size=(180, 2))
     mixture = Mixture(2, delta=0.5, warmup=300).learn(rows).merge(0, 1)
-    weight, mean, variance = mixture._learner.components.moments
+    weight, mean, variance = mixture.core.components().moments
     np.testing.assert_allclose(weight, 180.0)
     np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(variance, rows.var(axis=0), rtol=1e-12)

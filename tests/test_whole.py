@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from figmn import Mixture, load
-from figmn.components import blocks, engine, lazy
-from figmn.components.whole import Whole
+from figmn.engines import choice
+from figmn.engines.blocks import block_engine, lowrank_components
+from figmn.engines.blocks.single import SinglePrecision
 from figmn.kernels.blas import multiply_symmetric, subtract_squares
 from figmn.reference import IGMN
 from helpers import assert_equal_mixtures, assert_equal_models
@@ -24,7 +25,7 @@ def blockwise(monkeypatch):
     """Make mixtures learn by blocks, whatever their number of variables, or plainly."""
 
     def choose(yes=True):
-        monkeypatch.setattr(engine, "LEAST_LAZY_FEATURES", 1 if yes else 10**9)
+        monkeypatch.setattr(choice, "LEAST_BLOCK_FEATURES", 1 if yes else 10**9)
 
     return choose
 
@@ -36,7 +37,7 @@ def correlated(n_rows, n_features, seed=0):
 
 
 def is_whole(mixture):
-    return mixture._learner.visible._whole is not None
+    return mixture.core.components().single is not None
 
 
 def both(blockwise, rows, weights=None, whole=True, **settings):
@@ -73,7 +74,7 @@ def test_a_root_goes_and_comes_back(n_features):
     root[np.diag_indices(n_features)] = rng.uniform(0.5, 2.0, n_features)
     scales = 10.0 ** rng.uniform(-100, 100, n_features)
     root /= scales
-    back = Whole(root, scales**2).root()
+    back = SinglePrecision(root, scales**2).root()
     assert np.array_equal(back, np.tril(back))
     assert_allclose(back * scales, root * scales, atol=1e-13)
 
@@ -118,12 +119,12 @@ def test_equal_to_the_batch_covariance(blockwise):
 def test_blocks_and_chunks_make_no_difference(size, chunk, blockwise, monkeypatch):
     rows = correlated(900, 20)
     _, plain = both(blockwise, rows, scale=1.0, beta=0.0)
-    monkeypatch.setattr(blocks, "_BLOCK", size)
+    monkeypatch.setattr(block_engine, "_BLOCK", size)
     blockwise()
     ours = Mixture(20, scale=1.0, beta=0.0)
     for start in range(0, len(rows), chunk):
         ours.learn(rows[start : start + chunk])
-    assert is_whole(ours) == (chunk >= lazy._LEAST_ROWS)
+    assert is_whole(ours) == (chunk >= lowrank_components._LEAST_ROWS)
     assert_equal_mixtures(ours, plain)
 
 
@@ -183,7 +184,7 @@ def test_what_is_forgotten_for_longer_than_numbers_reach(blockwise):
 @pytest.mark.parametrize("least_unasked", [2, 10**9], ids=["whole", "root"])
 def test_a_variable_that_grows_from_row_to_row(factor, least_unasked, blockwise, monkeypatch):
     """No row is far off beside the one before it, but the last is beside the first."""
-    monkeypatch.setattr(lazy, "_LEAST_UNASKED", least_unasked)
+    monkeypatch.setattr(lowrank_components, "_LEAST_UNASKED", least_unasked)
     rows = correlated(700, 20)
     rows[400:, 3] *= factor ** np.minimum(np.arange(300), 60)
     blockwise()

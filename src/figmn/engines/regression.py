@@ -132,8 +132,10 @@ def predict_by_pattern(
     present = ~np.isnan(rows)
     if present.all():
         return regression_on(np.ones(rows.shape[1], dtype=bool)).predict(rows)
-    parts = [(here, regression_on(known).predict(rows[here][:, known]))
-             for known, here in patterns(present)]
+    parts = [
+        (here, regression_on(known).predict(rows[here][:, known]))
+        for known, here in patterns(present)
+    ]
     order = np.argsort(np.concatenate([here for here, _ in parts]))
     return Conditional(
         np.concatenate([part.weights for _, part in parts])[order],

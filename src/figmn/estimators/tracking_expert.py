@@ -128,7 +128,9 @@ class TrackingExpert(Expert):
     @classmethod
     def from_state(cls, settings: dict[str, Any], arrays: dict[str, AnyArray]) -> Self:
         """Check that counts are counts, and losses are losses."""
-        expert = cls(ClassConditionalExpert.from_state(settings["by_inputs"], part_of(arrays, "by_inputs")))
+        expert = cls(
+            ClassConditionalExpert.from_state(settings["by_inputs"], part_of(arrays, "by_inputs"))
+        )
         followers = arrays["followers"]
         if followers.shape != expert.followers.shape:
             raise ValueError("the successions do not match the classes")

@@ -73,7 +73,9 @@ def create(components: Components, row: Array, weight: float, rule: Rule) -> Non
     row of weight :math:`a > 1` counts as that row seen :math:`a` times, which leaves the
     initial covariance a share of :math:`1 / a`.
     """
-    scale = suggested_scale(_moments_with(components, row, weight)) if rule.adaptive else rule.scale
+    scale = (
+        suggested_scale(_moments_with(components, row, weight)) if rule.adaptive else rule.scale
+    )
     deviations = np.minimum(rule.delta * scale, LARGEST)
     variances = np.maximum(deviations**2 / max(weight, 1.0), SMALLEST_VARIANCE)
     mean = _completed(components, row)

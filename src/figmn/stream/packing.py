@@ -112,7 +112,9 @@ def _unpack_sample(arrays: dict[str, AnyArray], n_features: int) -> RetainedSamp
         or not np.all(np.isfinite(log_dets))
     ):
         raise ValueError("the sample of the stream is none that learning could have made")
-    return RetainedSample(rows, weights, ranks, float(passed[0]), seen, review_at, shares, log_dets)
+    return RetainedSample(
+        rows, weights, ranks, float(passed[0]), seen, review_at, shares, log_dets
+    )
 
 
 def _count(array: AnyArray) -> int:

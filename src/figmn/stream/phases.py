@@ -292,7 +292,9 @@ def _fitted(
     before: Components | None = None,
 ) -> Streaming:
     """Fit rows by EM, in place of components before, if there are any."""
-    components = started(buffer, scale, preferences_of(settings, final=final), settings.retention, before)
+    components = started(
+        buffer, scale, preferences_of(settings, final=final), settings.retention, before
+    )
     return _from_components(choice.suited(components, settings.update), settings, scale)
 
 
@@ -313,9 +315,7 @@ def _refitted(sample: RowBuffer, now: Streaming) -> Streaming:
     return _from_components(before, settings, scale)
 
 
-def _from_components(
-    components: Components, settings: Settings, scale: Array | None
-) -> Streaming:
+def _from_components(components: Components, settings: Settings, scale: Array | None) -> Streaming:
     """How to go on from components that EM has fitted."""
     units = suggested_scale(components.moments)
     growth = Growth.of(components, units, components.n_learnt)

@@ -199,7 +199,9 @@ class LowRankComponents(Components):
         if np.all(variances >= np.maximum(UNEXPLAINED * self.marginals[k], SMALLEST_VARIANCE)):
             self.log_dets[k] = np.log(variances).sum()
             return
-        whiteners, residual = (part[np.newaxis] for part in questions.factor_of(root, self.base_scales[k]))
+        whiteners, residual = (
+            part[np.newaxis] for part in questions.factor_of(root, self.base_scales[k])
+        )
         settle(whiteners, residual, self.marginals[k : k + 1], 0, np.empty_like(whiteners))
         self.put(k, whiteners[0], residual[0])
 

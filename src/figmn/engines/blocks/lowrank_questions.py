@@ -33,7 +33,11 @@ def factor(components: LowRankComponents, k: int) -> tuple[Array, Array]:
 
 def _whole_root(components: LowRankComponents, k: int) -> Array:
     """Root of a component's precision, but for ``kept``; a copy."""
-    root = components.roots[k].copy() if len(components.roots[k]) else np.diag(1.0 / components.widths[k])
+    root = (
+        components.roots[k].copy()
+        if len(components.roots[k])
+        else np.diag(1.0 / components.widths[k])
+    )
     if len(components.pending[k]):
         fold(root, components.pending[k].restored())
     return root
@@ -45,7 +49,9 @@ def evaluated(components: LowRankComponents, rows: Array) -> tuple[Array, Array]
     distances = np.empty((len(rows), components.n_components))
     log_joint = np.empty_like(distances)
     _measure_all(components, rows, np.flatnonzero(complete), distances)
-    constants = np.log(components.weights) - 0.5 * (components.n_features * _LOG_2PI + components.log_dets)
+    constants = np.log(components.weights) - 0.5 * (
+        components.n_features * _LOG_2PI + components.log_dets
+    )
     log_joint[complete] = constants - 0.5 * distances[complete]
     rest = np.flatnonzero(~complete)
     for k in range(components.n_components if len(rest) else 0):
@@ -92,7 +98,9 @@ def _completed(components: LowRankComponents, k: int, row: Array) -> tuple[float
     return distance, log_det, factors.within_range(filled)
 
 
-def _measure_all(components: LowRankComponents, rows: Array, which: Index, distances: Array) -> None:
+def _measure_all(
+    components: LowRankComponents, rows: Array, which: Index, distances: Array
+) -> None:
     """Write the distances of some rows, all of them complete."""
     size = max(_QUERY // max(components.n_features, 1), 1)
     for start in range(0, len(which), size):
@@ -131,7 +139,9 @@ def filled(components: LowRankComponents, rows: Array, responsibilities: Array) 
 def log_joint(components: LowRankComponents, rows: Array) -> Array:
     if components.n_components < 2 or np.isnan(rows).any():
         return evaluated(components, rows)[1]
-    constants = np.log(components.weights) - 0.5 * (components.n_features * _LOG_2PI + components.log_dets)
+    constants = np.log(components.weights) - 0.5 * (
+        components.n_features * _LOG_2PI + components.log_dets
+    )
     log_joint = np.empty((len(rows), components.n_components))
     size = max(_QUERY // max(components.n_features, 1), 1)
     for start in range(0, len(rows), size):
@@ -174,7 +184,13 @@ def _staged(components: LowRankComponents, points: Array, constants: Array) -> A
     return log_joint
 
 
-def _go_on(components: LowRankComponents, points: Array, chosen: AnyArray, start: int, stop: int, distances: Array
+def _go_on(
+    components: LowRankComponents,
+    points: Array,
+    chosen: AnyArray,
+    start: int,
+    stop: int,
+    distances: Array,
 ) -> None:
     """Take the chosen distances, of shape (K, N), from some variables to further ones.
 
@@ -188,7 +204,14 @@ def _go_on(components: LowRankComponents, points: Array, chosen: AnyArray, start
             distances[k, which] = 0.0
         if len(roots[k]) and not len(components.pending[k]):
             extend(
-                points, which, components.means[k], roots[k], components.base_scales[k], start, stop, distances[k]
+                points,
+                which,
+                components.means[k],
+                roots[k],
+                components.base_scales[k],
+                start,
+                stop,
+                distances[k],
             )
         elif start == 0:
             distances[k, which] = _distances(components, int(k), points[which])
@@ -220,7 +243,9 @@ def marginal(components: LowRankComponents, variables: Index) -> LowRankComponen
     part = type(components)(len(variables))
     part.moments[:] = components.moments[:, variables]
     for k in range(components.n_components):
-        part.append(components.means[k, variables], components.widths[k, variables], components.masses[k])
+        part.append(
+            components.means[k, variables], components.widths[k, variables], components.masses[k]
+        )
         if len(components.roots[k]):
             part.roots[k] = reorder_root(_whole_root(components, k), variables)
             pivots = np.diagonal(part.roots[k])
@@ -233,7 +258,9 @@ def marginal(components: LowRankComponents, variables: Index) -> LowRankComponen
     return part
 
 
-def _young_marginal(components: LowRankComponents, k: int, variables: Index) -> tuple[Pending, float]:
+def _young_marginal(
+    components: LowRankComponents, k: int, variables: Index
+) -> tuple[Pending, float]:
     """What some of the variables of a young component have pending, and ``log|S|``."""
     joining = components.pending[k].restored()[:, variables]
     pending = Pending.of(np.ascontiguousarray(joining))
@@ -262,7 +289,8 @@ def split(components: LowRankComponents, known: Index, wanted: Index) -> Split:
     return Split(leading, np.nan_to_num(coefficients), whiteners, variances)
 
 
-def _young_split(components: LowRankComponents, k: int, known: Index, wanted: Index, leading: LowRankComponents
+def _young_split(
+    components: LowRankComponents, k: int, known: Index, wanted: Index, leading: LowRankComponents
 ) -> tuple[Array, Array]:
     """Coefficients and conditional covariance of wanted variables, with a diagonal base.
 

@@ -219,9 +219,7 @@ def measure(
 
 
 @inlined
-def update(
-    k: int, gained: float, printed_rule: bool, state: DenseState, scratch: Scratch
-) -> bool:
+def update(k: int, gained: float, printed_rule: bool, state: DenseState, scratch: Scratch) -> bool:
     r"""Let a component learn a row of which it has gained some weight.
 
     With :math:`w` the share of that in its mass from now on, and :math:`e` the deviation,
@@ -368,7 +366,9 @@ def _printed_gain(share: float, kept: float, distance: float) -> float:
 
 
 @inlined
-def _add_uncertainty(k: int, share: float, n_missing: int, state: DenseState, scratch: Scratch) -> bool:
+def _add_uncertainty(
+    k: int, share: float, n_missing: int, state: DenseState, scratch: Scratch
+) -> bool:
     """Add ``share`` of the missing entries' conditional covariance to the covariance.
 
     The deviation is done with by now, so its row serves as scratch. Returns

@@ -149,7 +149,9 @@ def find_shared(points: Array, state: DenseState, scratch: Scratch, plan: Stride
 
 
 @inlined
-def _reach(j: int, k: int, needed: float, state: DenseState, scratch: Scratch, bounds: Array) -> float:
+def _reach(
+    j: int, k: int, needed: float, state: DenseState, scratch: Scratch, bounds: Array
+) -> float:
     r"""Squared distance from ``j`` within which ``k`` gains nothing, or -1.
 
     With :math:`u = S_k^{-1} (m_j - m_k)` and :math:`\Delta^2 = u^\top (m_j - m_k)`,

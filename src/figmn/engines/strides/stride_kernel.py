@@ -151,9 +151,7 @@ def stride(
     guess(points, start, stop, int(state.size[0]), state.means, state.marginals, plan.guesses)
     end, heaviest = group(weights, start, stop, state, plan)
     end = find_uncertain(points, weights, start, end, threshold, heaviest, state, scratch, plan)
-    return learn_planned(
-        points, weights, start, end, threshold, adaptive, state, scratch, plan
-    )
+    return learn_planned(points, weights, start, end, threshold, adaptive, state, scratch, plan)
 
 
 @compiled
@@ -212,7 +210,9 @@ def guess(
 
 
 @uncounted
-def group(weights: Array, start: int, stop: int, state: DenseState, plan: StridePlan) -> tuple[int, float]:
+def group(
+    weights: Array, start: int, stop: int, state: DenseState, plan: StridePlan
+) -> tuple[int, float]:
     """Put rows in their places: those guessed to be of one component together, in order.
 
     Returns the first row that its component cannot learn together with those before,
