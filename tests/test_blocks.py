@@ -271,7 +271,7 @@ def test_gaps_before_young_and_old_components(threshold):
     plain = Mixture(30, **settings).learn(rows[:60])
     threshold(1)
     lazy = Mixture(30, **settings).learn(rows[:60])
-    assert 0 < sum(len(root) > 0 for root in lazy._learner.components.roots) < lazy.n_components
+    assert 0 < sum(len(root) > 0 for root in lazy.core.components().roots) < lazy.n_components
     gaps = rows[60:110].copy()
     gaps[np.random.default_rng(0).random(gaps.shape) < 0.2] = np.nan
     gaps[0] = np.nan

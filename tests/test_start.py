@@ -473,7 +473,7 @@ def test_a_sample_stands_for_the_weight_of_the_stream():
         kept = rows[:100].copy(), weights[:100].copy()
         sample = RetainedSample(*kept, ranks, 0.0, 10_000 * number, 10**9, np.ones(1), np.zeros(1))
         sample.learn(rows[100:], weights[100:])
-        held = sample.held()
+        held = sample.buffer()
         true = [weights.sum(), weights[rows[:, 0] > 1.0].sum()]
         estimated = [held.weights.sum(), held.weights[held.rows[:, 0] > 1.0].sum()]
         estimates.append(np.divide(estimated, true))

@@ -21,7 +21,6 @@ from figmn._typing import Array
 from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
-    LOG_NOTHING,
     LOG_ZERO,
     compiled,
     inlined,
@@ -128,7 +127,7 @@ def given_leading(
         largest = -np.inf
         for turn in range(count):
             k = first if turn == 0 else (0 if turn == first else turn)
-            limit = np.inf if every else 2.0 * (log_priors[k] - largest + LOG_NOTHING)
+            limit = np.inf if every else 2.0 * (log_priors[k] - largest + LOG_ZERO)
             distance = _leading_distance(points, t, k, limit, means, whiteners, variances)
             log_joint = log_priors[k] - 0.5 * distance if distance <= limit else -np.inf
             responsibilities[t, k] = log_joint

@@ -85,16 +85,16 @@ class BlockEngine:
     def _advance_block(self, block: Block) -> tuple[int, int]:
         """Go on with a block, which stays open if a row starts a component."""
         event = block.advance()
-        stop = self._first + block.done
-        if event == NOVEL:
+        stop, after = self._first + block.done, block.done + (event == NOVEL)
+        if event == NOVEL and after < block.usable:
             self._block = block
             return stop, NOVEL
         block.finish()
         self._block = None
         if event == SPURIOUS:
             return stop, SPURIOUS
-        self._out_of_reach = block.done < len(block) and event not in (STALE, INACCURATE)
-        return stop, NOTHING
+        self._out_of_reach = after < len(block) and event not in (STALE, INACCURATE)
+        return stop, NOVEL if event == NOVEL else NOTHING
 
     def _advance_row(self, t: int) -> tuple[int, int]:
         """Learn one row of any kind by the loop over rows, on components that gain from it."""
