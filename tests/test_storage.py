@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,7 @@ def refused(content, tmp_path, match=None):
     with pytest.raises(ModelFileError, match=match) as caught:
         figmn.load(path)
     assert "bad" in str(caught.value)
+    assert caught.value.__cause__ is not None
 
 
 def test_every_truncation_is_refused(content, tmp_path):
@@ -251,6 +253,96 @@ def forge(content, change):
     description, arrays = storage._decode(content)
     change(description, arrays)
     return storage._encode(json.dumps(description), arrays)
+
+
+def with_arrays_at(content, places):
+    """A file with a valid checksum whose arrays lie where they are said to."""
+    from figmn import storage
+
+    header, data = storage._split(content)
+    for name, (shape, start, end) in places.items():
+        header[name] = {"dtype": "F64", "shape": shape, "data_offsets": [start, end]}
+    header["__metadata__"].pop("sha256")
+    header["__metadata__"]["sha256"] = storage._digest(header, data)
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def peak_of_refusing(content, tmp_path, match=None):
+    """Bytes that were taken at most while a file was refused."""
+    tracemalloc.start()
+    try:
+        refused(content, tmp_path, match)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+MISPLACED = {
+    "overlap": {"surprise": ([1], 0, 8)},
+    "overlap, many times": {str(i): ([2**17], 0, 2**20) for i in range(300)},
+    "hole": {"means": ([1, 2], 16, 32), "ages": ([0], 0, 0)},
+    "beyond the end": {"surprise": ([2**40], 0, 2**43)},
+    "backwards": {"surprise": ([1], 8, 0)},
+    "size that overflows": {"surprise": ([2**62, 2**62], 0, 8)},
+    "size of fewer than none": {"surprise": ([-1, -1], 0, 8)},
+}
+
+
+@pytest.mark.parametrize("name", MISPLACED)
+def test_arrays_that_do_not_tile_the_file_are_refused_before_they_are_made(name, tmp_path):
+    clusters_of_many = Mixture(200, delta=1.0, beta=0.1, scale=1.0).learn(np.zeros((2, 200)))
+    clusters_of_many.save(tmp_path / "good")
+    content = with_arrays_at((tmp_path / "good").read_bytes(), MISPLACED[name])
+    assert peak_of_refusing(content, tmp_path, "not consistent") < 4 * len(content)
+
+
+def test_axes_of_empty_arrays_are_bounded_by_the_file(content, tmp_path):
+    def widen(_, arrays):
+        for name in ("means", "variances", "marginals"):
+            arrays[name] = np.zeros((0, 10**8))
+        for name in ("whiteners", "remainders"):
+            arrays[name] = np.zeros((0, 10**8, 10**8))
+
+    assert peak_of_refusing(forge(content, widen), tmp_path, "longer than the file") < 2**20
+
+
+def test_components_without_their_matrices_take_no_room(content, tmp_path):
+    def widen(_, arrays):
+        arrays["size"][0], arrays["means"] = 50, np.zeros((50, 2000))
+
+    altered = forge(content, widen)
+    assert peak_of_refusing(altered, tmp_path, "wrong shape") < 4 * len(altered)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64])
+def test_arrays_of_other_types_are_refused(dtype, content, tmp_path, monkeypatch):
+    from figmn import storage
+
+    monkeypatch.setattr(storage, "_DTYPES", (*storage._DTYPES, dtype))
+    altered = forge(content, lambda _, a: set_item(a, "means", a["means"].astype(dtype)))
+    monkeypatch.undo()
+    refused(altered, tmp_path, np.dtype(dtype).name)
+
+
+def test_arrays_are_written_by_their_values_whatever_their_strides():
+    from figmn import storage
+
+    arrays = {"a": np.arange(6.0).reshape(2, 3).T, "b": np.arange(8)[::2], "c": np.array(1.0)}
+    _, returned = storage._decode(storage._encode("{}", arrays))
+    for name, array in arrays.items():
+        assert np.array_equal(returned[name], array)
+        assert returned[name].shape == array.shape
+        assert returned[name].flags.writeable
+
+
+def test_labels_that_a_file_could_not_bring_back_are_not_saved(tmp_path):
+    labels = np.array(["a", "b"], dtype="<U5000000")
+    model = MixtureClassifier(delta=1.0).fit(ROWS, labels[np.arange(300) % 2].astype("<U1"))
+    model.classes_ = labels
+    with pytest.raises(ValueError, match="Shorten them"):
+        model.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []
 
 
 def set_item(mapping, key, value):
@@ -341,6 +433,9 @@ ESTIMATOR_FORGERIES = {
         d["settings"]["learnt"],
         "classes_",
         {"dtype": "<U500000000", "shape": [1], "items": ["a"]},
+    ),
+    "many labels, each larger than the file": lambda d, a: d["settings"]["parameters"].update(
+        {str(i): {"dtype": "<U100000", "shape": [1], "items": ["a"]} for i in range(100)}
     ),
 }
 

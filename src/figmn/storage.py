@@ -1,10 +1,10 @@
 """Model files: versioned, checked, free of code.
 
-A model file is a safetensors file: the length of a JSON header as eight bytes,
-little-endian; the header; the arrays, one after the other. The header's
-metadata holds the format's name and version, the model's class and settings
-as JSON, and a SHA-256 digest of everything else. Nothing in a file is ever
-executed, and every value is checked before a model is made of it.
+A model file is a safetensors file, whose metadata holds the format's name and
+version, the model's class and settings as JSON, and a SHA-256 digest of
+everything else. Nothing in a file is ever executed, and every value is checked
+before a model is made of it. What a file can ask for is bounded by its own
+size: arrays tile it, which the safetensors library sees to before it makes one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
 
 from figmn._typing import AnyArray
 
@@ -28,15 +30,17 @@ VERSION: Final = 1
 """Version of the format; raised when a file of an earlier one needs translation."""
 
 _FORMAT: Final = "figmn"
-_DTYPES: Final = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "BOOL": np.dtype("?")}
-_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
+_DTYPES: Final = (np.float64, np.int64, np.bool_)
+"""Of the arrays that hold what was learnt."""
 _LENGTH_BYTES: Final = 8
-_LONGEST_HEADER: Final = 100_000_000
 _LABELS: Final = "biufUSO"
 """Kinds of arrays that settings may hold, as NumPy names them."""
-_MOST_BYTES: Final = 2**28
-"""That such an array may take."""
+_FEW_BYTES: Final = 2**24
+"""That such arrays may take in all, however small the file."""
+_MOST_TIMES: Final = 32
+"""The size of the file that they may take otherwise: text in JSON is shorter than in arrays."""
 _NONSENSE: Final = (
+    SafetensorError,
     ValueError,
     TypeError,
     LookupError,
@@ -94,6 +98,11 @@ def save(model: Storable, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"A {name} cannot be kept in a model file: pickle it instead.")
     description = {"class": name, "settings": settings}
     content = _encode(json.dumps(description, allow_nan=False), arrays)
+    if not _is_modest(description, len(content)):
+        raise ValueError(
+            "Labels or settings take far more memory than a file of them would: their longest "
+            "strings are too long for so many. Shorten them, or pickle the model instead."
+        )
     target = Path(os.path.realpath(path))  # through a link, to what it points to
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
@@ -139,47 +148,51 @@ def load(path: str | os.PathLike[str]) -> Any:
     content = Path(path).read_bytes()
     try:
         description, arrays = _decode(content)
+        if not _is_modest(description, len(content)):
+            raise ModelFileError("labels in it would take far more memory than the file")
         name = description["class"]
         if name not in _CLASSES:
             raise ModelFileError(f"it holds an unknown class, {name!r}")
         cls = getattr(importlib.import_module(_CLASSES[name]), name)
         return cls.from_state(description["settings"], arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from None
+        raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {error}.") from error
     except _NONSENSE as error:
         raise ModelFileError(
             f"{os.fspath(path)!r} cannot be loaded: its content is not consistent ({error})."
-        ) from None
+        ) from error
 
 
 def _encode(model: str, arrays: dict[str, AnyArray]) -> bytes:
-    header: dict[str, Any] = {
-        "__metadata__": {"format": _FORMAT, "version": str(VERSION), "model": model}
-    }
-    chunks, start = [], 0
+    """Content of a file, from a description as JSON and arrays."""
     for name, array in arrays.items():
-        chunk = np.ascontiguousarray(array).tobytes()
-        header[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [start, start + len(chunk)],
-        }
-        chunks.append(chunk)
-        start += len(chunk)
-    data = b"".join(chunks)
-    header["__metadata__"]["sha256"] = _digest(header, data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % _LENGTH_BYTES)  # arrays start at a multiple of eight
-    return len(text).to_bytes(_LENGTH_BYTES, "little") + text + data
+        if array.dtype not in _DTYPES:
+            raise TypeError(f"Array {name!r} is of {array.dtype}, which a model file has not.")
+    # The library takes the memory of an array as it lies there, whatever the strides.
+    laid_out = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    metadata = {"format": _FORMAT, "version": str(VERSION), "model": model}
+    # Where arrays lie is part of the digest, and known once they have been written.
+    metadata["sha256"] = _digest(*_split(safetensors.numpy.save(laid_out, metadata)))
+    return safetensors.numpy.save(laid_out, metadata)
 
 
 def _decode(content: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
-    end = _LENGTH_BYTES + length
-    if len(content) < _LENGTH_BYTES or not 2 <= length <= _LONGEST_HEADER or end > len(content):
-        raise ModelFileError("it is not a model file, or it is truncated")
-    header = _parse(content[_LENGTH_BYTES:end])
-    metadata = header.pop("__metadata__", None)
+    """Inverse of :func:`_encode`, with the description parsed."""
+    description = _parse(_checked_metadata(content)["model"].encode())
+    arrays = dict(sorted(safetensors.numpy.load(content).items()))
+    for name, array in arrays.items():
+        if array.dtype not in _DTYPES:
+            raise ModelFileError(f"array {name!r} is of {array.dtype}")
+        # Only of an array without entries could it be, and others are made to match its shape.
+        if max(array.shape, default=0) > len(content):
+            raise ModelFileError(f"array {name!r} has an axis longer than the file")
+    return description, arrays
+
+
+def _checked_metadata(content: bytes) -> dict[str, str]:
+    """Metadata of a figmn model whose digest is right."""
+    header, data = _split(content)
+    metadata = header.get("__metadata__")
     if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise ModelFileError("it is not a figmn model")
     version = metadata.get("version")
@@ -188,40 +201,55 @@ def _decode(content: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
             f"its format is version {version!r} and this figmn reads version {VERSION}; "
             "a newer figmn may read it"
         )
-    data = content[end:]
-    found = metadata.pop("sha256", None)
-    if found != _digest({"__metadata__": metadata, **header}, data):
+    if metadata.pop("sha256", None) != _digest(header, data):
         raise ModelFileError("its checksum does not match: it is truncated or was altered")
-    arrays = {name: _array(name, entry, data) for name, entry in header.items()}
-    description = _parse(str(metadata.get("model")).encode())
-    return description, arrays
+    return metadata
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Header and arrays' bytes of a safetensors file: metadata is read before arrays are made."""
+    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
+    end = _LENGTH_BYTES + length
+    if len(content) < _LENGTH_BYTES or end > len(content):
+        raise ModelFileError("it is not a model file, or it is truncated")
+    return _parse(content[_LENGTH_BYTES:end]), memoryview(content)[end:]
 
 
 def _parse(text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ModelFileError("its header is not valid JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError("its header is not valid JSON") from error
     if not isinstance(value, dict):
         raise ModelFileError("its header is not a JSON object")
     return value
 
 
-def _array(name: str, entry: dict[str, Any], data: bytes) -> AnyArray:
-    dtype = _DTYPES.get(entry["dtype"])
-    shape, (start, end) = entry["shape"], entry["data_offsets"]
-    whole = all(type(number) is int and number >= 0 for number in (*shape, start, end))
-    if dtype is None or not whole or end > len(data):
-        raise ModelFileError(f"array {name!r} is described wrongly")
-    if end - start != math.prod(shape) * dtype.itemsize:
-        raise ModelFileError(f"array {name!r} has the wrong size")
-    array = np.frombuffer(data[start:end], dtype=dtype).reshape(shape)
-    return array.astype(dtype.newbyteorder("="))  # a copy, which may be written to
-
-
-def _digest(header: dict[str, Any], data: bytes) -> str:
+def _digest(header: dict[str, Any], data: memoryview) -> str:
     canonical = json.dumps(header, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode() + data).hexdigest()
+    digest = hashlib.sha256(canonical.encode())
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def _is_modest(description: dict[str, Any], size: int) -> bool:
+    """Whether arrays in settings take no more memory than is due to a file of this size.
+
+    In an array of strings each takes as much as the longest, which a few bytes can declare.
+    """
+    return _declared_bytes(description) <= max(_FEW_BYTES, _MOST_TIMES * size)
+
+
+def _declared_bytes(value: Any) -> int:
+    """Memory of all arrays in plain values."""
+    if isinstance(value, list):
+        return sum(map(_declared_bytes, value))
+    if not isinstance(value, dict):
+        return 0
+    own = 0
+    if "dtype" in value and "items" in value:
+        own = np.dtype(str(value["dtype"])).itemsize * len(value["items"])
+    return own + sum(map(_declared_bytes, value.values()))
 
 
 # -- Plain values: settings and labels as JSON --------------------------------
@@ -257,8 +285,8 @@ def from_plain(value: Any) -> Any:
         return {key: from_plain(item) for key, item in value["dict"].items()}
     if isinstance(value, dict):
         items: Callable[..., Any] = np.empty
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind not in _LABELS or dtype.itemsize * len(value["items"]) > _MOST_BYTES:
+        dtype = np.dtype(str(value["dtype"]))
+        if dtype.kind not in _LABELS:
             raise ValueError(f"an array of {dtype} is none of labels or numbers")
         array = items(len(value["items"]), dtype=dtype)
         array[:] = [from_plain(item) for item in value["items"]]

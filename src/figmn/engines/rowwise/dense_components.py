@@ -142,10 +142,14 @@ def _check(state: DenseState) -> None:
     capacity, n_features = state.means.shape
     if state.size[0] != capacity or state.size[1] < 0:
         raise ValueError("component and row counts are out of range")
-    model = dense_state.empty(n_features, capacity)
+    # Without components: those that a forged file names need not have matrices in it.
+    model = dense_state.empty(n_features, 0)
     for name in DenseState._fields:
         found, wanted = getattr(state, name), getattr(model, name)
-        if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        shape = wanted.shape
+        if name in dense_state.COMPONENT_FIELDS:
+            shape = (capacity, *shape[1:])
+        if found.shape != shape or found.dtype != wanted.dtype:
             raise ValueError(f"array {name!r} has the wrong shape or type")
         if not np.all(np.isfinite(found)):
             raise ValueError(f"array {name!r} holds NaN or infinity")
