@@ -379,7 +379,8 @@ def test_class_probabilities_are_those_of_bayes_rule():
     model = MixtureClassifier().fit(rows, labels)
     view = model.experts_[0]
     joint = [
-        np.log(view.frequencies[k]) + direct_log_density(view.mixtures[k], rows[:20]) for k in range(2)
+        np.log(view.frequencies[k]) + direct_log_density(view.mixtures[k], rows[:20])
+        for k in range(2)
     ]
     expected = np.exp(np.array(joint) - np.logaddexp(*joint)).T
     assert_allclose(view.probabilities(rows[:20]), expected, rtol=1e-9, atol=1e-12)

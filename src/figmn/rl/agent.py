@@ -12,9 +12,9 @@ import numpy as np
 
 from figmn import storage
 from figmn._typing import Array
-from figmn.validation import check_count, check_number
 from figmn.rl.environment import Task
 from figmn.rl.history import History
+from figmn.validation import check_count, check_number
 
 
 class Agent(ABC):

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from figmn._typing import AnyArray, Array
-from figmn.validation import check_count, check_number
 from figmn.rl import loops
 from figmn.rl.agent import Agent
 from figmn.rl.dynamics import MixtureDynamics, spread_of
 from figmn.rl.environment import Task
 from figmn.rl.memory import Memory, Transitions
 from figmn.rl.planning import Plan
+from figmn.validation import check_count, check_number
 
 _FIRST_PLAN: Final = 50  # steps after which to plan for the first time, in mid-episode
 _GROWTH: Final = 1.25  # plan again when there are so many times as many steps

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from figmn._typing import AnyArray, Array
-from figmn.validation import check_count, check_number
 from figmn.rl.agent import Agent
 from figmn.rl.environment import Task
 from figmn.rl.memory import Episode, Memory
 from figmn.rl.values import MixtureValues, Steps
+from figmn.validation import check_count, check_number
 
 
 class QLearningAgent(Agent):
