@@ -29,7 +29,8 @@ $(VENV)/bench: $(VENV)/ready
 	touch $@
 
 # Numba does not notice when a kernel changes that another one calls.
-$(VENV)/kernels: $(VENV)/demo $(wildcard src/figmn/kernels/*.py)
+$(VENV)/kernels: $(VENV)/demo $(wildcard src/figmn/kernels/*.py src/figmn/engines/*/*_kernel.py) \
+		src/figmn/engines/strides/certainty.py src/figmn/engines/strides/pooled_update.py
 	find src -name '*.nb[ci]' -delete
 	touch $@
 
@@ -44,6 +45,7 @@ test: lint types unit ## Lint, types and all tests
 lint: $(VENV)/ready ## Style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/ready ## Types
 	$(BIN)/mypy

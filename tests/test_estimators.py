@@ -377,15 +377,15 @@ def labelled_stream(n_rows, seed=0):
 def test_class_probabilities_are_those_of_bayes_rule():
     rows, labels = labelled_stream(400)
     model = MixtureClassifier().fit(rows, labels)
-    view = model.experts_[0]
+    first = model.experts_[0]
     joint = [
-        np.log(view.frequencies[k]) + direct_log_density(view.mixtures[k], rows[:20])
+        np.log(first.frequencies[k]) + direct_log_density(first.mixtures[k], rows[:20])
         for k in range(2)
     ]
     expected = np.exp(np.array(joint) - np.logaddexp(*joint)).T
-    assert_allclose(view.probabilities(rows[:20]), expected, rtol=1e-9, atol=1e-12)
-    views = [view.probabilities(rows) for view in model.experts_]
-    assert_allclose(model.predict_proba(rows), np.mean(views, axis=0), rtol=1e-12)
+    assert_allclose(first.probabilities(rows[:20]), expected, rtol=1e-9, atol=1e-12)
+    every = [expert.probabilities(rows) for expert in model.experts_]
+    assert_allclose(model.predict_proba(rows), np.mean(every, axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("half_life", [None, 100.0])

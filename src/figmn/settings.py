@@ -247,7 +247,7 @@ def takes(
 
         own = list(inspect.signature(constructor).parameters.values())[:-1]
         construct.__signature__ = inspect.Signature([*own, *shown])  # type: ignore[attr-defined]
-        return construct
+        return construct  # type: ignore[return-value]
 
     return decorate
 

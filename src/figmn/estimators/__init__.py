@@ -4,8 +4,10 @@
 ``base``              what they share: input, scale, files
 ``density``           :class:`IncrementalGaussianMixture`
 ``classifier``        :class:`MixtureClassifier`
-``views``             ways for mixtures to tell classes apart
-``tracking``          the one for streams that drift
+``experts``           ways for mixtures to tell classes apart: the interface, and the joint one
+``class_conditional`` the expert with a mixture a class
+``tracking_expert``   the one for streams that drift
+``blending``          its compiled loops
 ``regressor``         :class:`MixtureRegressor`
 ``calibration``       its intervals, as wide as they should be
 ``imputer``           :class:`MixtureImputer`

@@ -62,7 +62,7 @@ def expert_predictions(given: Array, counts: Array, followers: Array, powers: Ar
 
 @compiled
 def add_losses(losses: Array, predictions: Array, actual: int) -> None:
-    """Add the losses of predictions on a row, of shape (V, 1, C), to what is left of earlier ones."""
+    """Add the losses of predictions, of shape (V, 1, C), to what is left of earlier ones."""
     for v in range(len(losses)):
         loss = -math.log(max(predictions[v, 0, actual], _IMPROBABLE))
         losses[v] = _FADING * losses[v] + loss

@@ -189,7 +189,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
 
     # -- Views ---------------------------------------------------------------
 
-    @property
+    @property  # type: ignore[misc]
     def mixture_(self) -> Mixture:  # type: ignore[override]
         """The first mixture over inputs and indicators."""
         for expert in self.__dict__.get("experts_", []):
@@ -346,6 +346,7 @@ class MixtureClassifier(ClassifierMixin, MixtureEstimator):  # type: ignore[misc
     # -- Files ---------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything learnt, as plain values and arrays, for a file."""
         settings = self._pack_learnt()
         arrays: dict[str, AnyArray] = {}
         kinds = {cls: kind for kind, cls in _EXPERTS.items()}

@@ -1,23 +1,19 @@
-r"""Free functions on contiguous arrays, nearly all compiled: no classes, no validation.
+r"""Compiled functions on contiguous arrays that engines share: no classes, no validation.
 
 ====================  =======================================================
 ``compiler``          the one place for Numba's flags, and numeric limits
+``rule``              the learning rule: novelty, responsibilities, fading, spuriousness
 ``factor``            arithmetic on one component's precision factor
 ``missing``           what the known entries of a row say about the others
 ``evaluation``        distances and joint log densities of rows
-``learning``          the sequential learning loop, row by row
-``strides``           many rows at a time: most together, those in doubt in their turn
-``doubts``            which rows are beyond doubt
-``together``          one component learns many rows by one update
+``leading``           wanted variables given known ones that come first
 ``blas``              matrix products in place
-``lowrank``           one component with rows pending, in matrix products
-``whole``             one component alone, with its whole precision
-``blocks``            learning a block of rows in the span of those rows
 ``moments``           running column means and standard deviations
 ``inspection``        whether input can be learnt
-``sampling``          which rows of a stream to keep
-``opinions``          classes along a stream, by several ways to predict them
+``sampling``          which rows of a stream to retain
 ====================  =======================================================
+
+Kernels that belong to one engine are in its folder, :mod:`figmn.engines`.
 
 **The representation.** A component's precision matrix is held as
 

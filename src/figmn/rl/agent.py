@@ -147,6 +147,7 @@ class Agent(ABC):
     # -- Files -----------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything learnt, as plain values and arrays, for a file."""
         task = self._begun()
         settings = {
             "parameters": {name: getattr(self, name) for name in self._parameters},
@@ -162,6 +163,7 @@ class Agent(ABC):
 
     @classmethod
     def from_state(cls, settings: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        """Inverse of :meth:`to_state`; raises ValueError on anything inconsistent."""
         agent = cls(**settings["parameters"])
         agent._task = Task(**settings["task"])
         agent._begin(agent._task)

@@ -67,7 +67,7 @@ def learn(components: Components, rows: Array, weights: Array, rule: Rule) -> No
 def create(components: Components, row: Array, weight: float, rule: Rule) -> None:
     r"""Start a component at a novel row, of shape (D,) (Algorithm 3).
 
-    .. math:: \mu = x, \quad \Sigma = \operatorname{diag}(\delta \sigma)^2, \quad s = a, \quad v = 1
+    .. math:: \mu = x, \; \Sigma = \operatorname{diag}(\delta \sigma)^2, \; s = a, \; v = 1
 
     Missing entries of the mean are what the other components expect, or else column means. A
     row of weight :math:`a > 1` counts as that row seen :math:`a` times, which leaves the
@@ -97,7 +97,8 @@ def _completed(components: Components, row: Array) -> Array:
     if components.n_components == 0:
         return np.where(unknown, components.moments[1], row)
     rows = row[np.newaxis]
-    return components.filled(rows, normalised(components.evaluated(rows)[1]))[0]
+    completed: Array = components.filled(rows, normalised(components.evaluated(rows)[1]))[0]
+    return completed
 
 
 def prune(components: Components, rule: Rule) -> None:

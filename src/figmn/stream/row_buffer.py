@@ -35,7 +35,7 @@ class RowBuffer:
     @classmethod
     def none(cls, n_features: int, *kinds: type) -> Self:
         """Hold nothing yet, with other columns of these kinds before the weights."""
-        others = (np.empty(0, dtype=kind) for kind in kinds)
+        others: list[AnyArray] = [np.empty(0, dtype=kind) for kind in kinds]
         return cls(np.empty((0, n_features)), *others, np.empty(0))
 
     def __len__(self) -> int:

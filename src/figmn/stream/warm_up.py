@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from figmn._typing import AnyArray
@@ -12,7 +13,8 @@ from figmn.stream.row_buffer import RowBuffer
 class Learns(Protocol):
     """What rows lead to: something that can learn further ones."""
 
-    def learn(self, *arrays: AnyArray) -> Any:
+    @property
+    def learn(self) -> Callable[..., Any]:
         """Learn rows, and what comes with them."""
         ...
 
@@ -59,9 +61,9 @@ class WarmUp(ABC, Generic[Model]):
         buffer, before = self.buffer.with_more(*arrays), len(self.buffer)
         if len(buffer) >= self.n_needed():
             first, rest = buffer.split(self.n_needed())
-            model = self.begin(first, final=False)
-            model.learn(*rest.arrays)
-            return model
+            begun = self.begin(first, final=False)
+            begun.learn(*rest.arrays)
+            return begun
         model, self._model = self._model, None
         self.buffer = buffer
         if model is not None and self.step(len(buffer)) == self.step(before):

@@ -10,7 +10,7 @@ from figmn.kernels.blas import solve_lower
 
 
 class Pending:
-    """The matrices ``F`` and ``L`` of :mod:`figmn.engines.blocks.lowrank_kernel`, with room to grow.
+    """The matrices ``F`` and ``L`` of the low-rank kernel, with room to grow.
 
     Parameters
     ----------

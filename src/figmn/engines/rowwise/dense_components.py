@@ -28,6 +28,8 @@ class DenseComponents(Components):
         Owned by these components from now on.
     """
 
+    state: DenseState
+
     def __init__(self, state: DenseState) -> None:
         self.state = state
         self._scratch: Scratch | None = None
