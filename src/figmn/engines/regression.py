@@ -14,8 +14,8 @@ from figmn.engines.conditional import Conditional
 from figmn.engines.interface import Components, Split
 from figmn.engines.responsibilities import log_sum, normalised
 from figmn.engines.rowwise.dense_components import DenseComponents
-from figmn.kernels.leading import given_leading
 from figmn.kernels.evaluation import regress
+from figmn.kernels.leading import given_leading
 
 _FEW_ROWS: Final = 32  # fewer do not repay matrix products, and what prepares them
 _NOTHING: Final = np.empty((0, 0, 0))
