@@ -100,6 +100,11 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(inline="always", **_INTERNAL)(function))
 
 
+def interpreted(function: Function) -> Function:
+    """The Python function that was compiled, for a single call from Python."""
+    return cast(Function, function.py_func)  # type: ignore[attr-defined]
+
+
 class _WithoutCollection(event.Listener):
     """Automatic garbage collection rests while a kernel of this package is compiled.
 

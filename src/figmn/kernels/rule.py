@@ -8,7 +8,7 @@ For a row :math:`x` of weight :math:`a`, with the squared Mahalanobis distances
   threshold: :func:`is_novel`;
 - else component :math:`j` gains :math:`a\,p(j \mid x)`, its responsibility for the row:
   :func:`normalise`;
-- and components may be spurious by now: :func:`any_spurious`.
+- and components may be spurious by now: :func:`is_spurious`.
 
 How a component changes by what it gains is each engine's own arithmetic.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from figmn._typing import Array, IntArray
+from figmn._typing import AnyArray, Array, IntArray
 from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, uncounted
 
 NOTHING, NOVEL, SPURIOUS = 0, 1, 2
@@ -64,7 +64,13 @@ def fade(masses: Array, count: int, weight: float, rule: Rule) -> None:
     """Let the first masses fade as a row of some weight comes in."""
     left = rule.retention**weight
     for k in range(count):
-        masses[k] = max(masses[k] * left, SMALLEST_MASS)
+        masses[k] = faded(masses[k], left)
+
+
+@inlined
+def faded(mass: float, left: float) -> float:
+    """A mass of which some share is left."""
+    return max(mass * left, SMALLEST_MASS)
 
 
 @inlined
@@ -93,16 +99,43 @@ def prunes(rule: Rule) -> bool:
 
 
 @inlined
-def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
-    """Whether there are old components of little mass or faded ones, but for the heaviest."""
+def is_spurious(
+    k: int, heaviest: int, total: float, masses: Array, ages: IntArray, rule: Rule
+) -> bool:
+    """Whether a component is to be removed.
+
+    Section 2.3 of the paper: it has lived through more than ``prune_age`` updates and has
+    gathered less mass than ``prune_mass``. Or it has faded to a small share of all mass.
+    The heaviest component stays.
+    """
+    old = ages[k] > rule.prune_age and masses[k] < rule.prune_mass
+    return (old or masses[k] < rule.faded * total) and k != heaviest
+
+
+@inlined
+def heaviest_of(count: int, masses: Array) -> tuple[int, float]:
+    """The heaviest of the first components, and the mass of all of them."""
     heaviest, total = 0, 0.0
     for k in range(count):
         total += masses[k]
         if masses[k] > masses[heaviest]:
             heaviest = k
-    least = rule.faded * total
-    spurious = False
+    return heaviest, total
+
+
+@inlined
+def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
+    """Whether one of the first components is to be removed."""
+    heaviest, total = heaviest_of(count, masses)
+    found = False
     for k in range(count):
-        old = ages[k] > rule.prune_age and masses[k] < rule.prune_mass
-        spurious |= (old or masses[k] < least) and k != heaviest
-    return spurious
+        found |= is_spurious(k, heaviest, total, masses, ages, rule)
+    return found
+
+
+@uncounted
+def find_spurious(masses: Array, ages: IntArray, rule: Rule, found: AnyArray) -> None:
+    """Mark the components that are to be removed, in a boolean array of shape (K,)."""
+    heaviest, total = heaviest_of(len(found), masses)
+    for k in range(len(found)):
+        found[k] = is_spurious(k, heaviest, total, masses, ages, rule)

@@ -37,7 +37,7 @@ from figmn.engines.responsibilities import normalised
 from figmn.engines.scale import suggested_scale
 from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE
 from figmn.kernels.moments import absorb
-from figmn.kernels.rule import NOVEL, SPURIOUS, Rule
+from figmn.kernels.rule import NOVEL, SPURIOUS, Rule, find_spurious
 
 
 def learn(components: Components, rows: Array, weights: Array, rule: Rule) -> None:
@@ -102,14 +102,8 @@ def _completed(components: Components, row: Array) -> Array:
 
 
 def prune(components: Components, rule: Rule) -> None:
-    """Remove old components of little mass and faded ones, but never the heaviest.
-
-    Section 2.3 of the paper: spurious is what has lived through more than ``prune_age``
-    updates and has gathered less mass than ``prune_mass``.
-    """
-    masses = components.masses
-    spurious = (components.ages > rule.prune_age) & (masses < rule.prune_mass)
-    spurious |= masses < rule.faded * masses.sum()
-    spurious[np.argmax(masses)] = False
+    """Remove the components that have proved spurious (section 2.3 of the paper)."""
+    spurious = np.zeros(components.n_components, dtype=bool)
+    find_spurious(components.masses, components.ages, rule, spurious)
     for k in np.flatnonzero(spurious)[::-1]:
         components.remove(int(k))

@@ -14,7 +14,17 @@ from figmn.engines.blocks.lowrank_components import LowRankComponents
 from figmn.engines.responsibilities import normalised
 from figmn.engines.rowwise import dense_state
 from figmn.engines.rowwise.row_kernel import learn, room_for
-from figmn.kernels.rule import NOTHING, NOVEL, SPURIOUS, Rule, fade, only_updating
+from figmn.kernels.compiler import interpreted
+from figmn.kernels.rule import (
+    NOTHING,
+    NOVEL,
+    SPURIOUS,
+    Rule,
+    fade,
+    is_novel,
+    only_updating,
+    prunes,
+)
 
 _BLOCK: Final = 64  # rows learnt at a time
 
@@ -103,8 +113,7 @@ class BlockEngine:
         components.end_single()
         distances, log_joint = questions.evaluated(components, row)
         n_known, count = int(np.sum(~np.isnan(row))), components.n_components
-        near = distances.min(initial=np.inf) < rule.thresholds[n_known]
-        if count < rule.max_components and not near:
+        if interpreted(is_novel)(count, distances.min(initial=np.inf), n_known, rule):
             return t, NOVEL
         if rule.retention < 1.0:
             fade(components.masses, count, weight[0], rule)
@@ -117,5 +126,4 @@ class BlockEngine:
         learn(row, weight, 0, 1, part, updating, room_for(len(gaining), components.n_features))
         components.take(part, gaining)
         components.note(row, weight, rule)
-        prunes = rule.prune_mass > 0.0 or rule.faded > 0.0
-        return t + 1, SPURIOUS if prunes else NOTHING
+        return t + 1, SPURIOUS if interpreted(prunes)(rule) else NOTHING

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import SMALLEST_MASS, inlined, uncounted
+from figmn.kernels.compiler import inlined, uncounted
 from figmn.kernels.rule import (
     NOTHING,
     NOVEL,
@@ -30,6 +30,7 @@ from figmn.kernels.rule import (
     Rule,
     any_spurious,
     fade,
+    faded,
     is_novel,
     normalise,
     prunes,
@@ -201,7 +202,7 @@ def _obstacle(
     left = rule.retention**weight if rule.retention < 1.0 else 1.0
     prepared, stale, reached = True, False, True
     for k in range(len(slots)):
-        mass, gained = max(masses[k] * left, SMALLEST_MASS), weight * responsibilities[k]
+        mass, gained = faded(masses[k], left), weight * responsibilities[k]
         share = gained / (mass + gained)
         reached &= share * current[k] < largest_step and share < _LARGEST_SHARE
         if slots[k] >= 0 and steps.counts[slots[k]] > 0:

@@ -37,9 +37,8 @@ class DenseComponents(Components):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_scratch": None}
 
-    @property
     def scratch(self) -> Scratch:
-        """Room for what learning needs beside the state."""
+        """Room for what learning needs beside the state, made when it is first needed."""
         if self._scratch is None or len(self._scratch.priors) < self.n_components:
             self._scratch = room_for(len(self.state.masses), self.n_features)
         return self._scratch

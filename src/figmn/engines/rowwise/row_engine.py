@@ -37,5 +37,5 @@ class RowEngine:
         """Learn rows from ``start`` to before ``stop``."""
         components = self.components
         return learn(
-            self.rows, self.weights, start, stop, components.state, self.rule, components.scratch
+            self.rows, self.weights, start, stop, components.state, self.rule, components.scratch()
         )

@@ -79,7 +79,7 @@ class StrideEngine(RowEngine):
                 threshold,
                 self.rule.adaptive,
                 self.components.state,
-                self.components.scratch,
+                self.components.scratch(),
                 self._room(n_components),
             )
             pooled, complete = stop - start - singly, stop - start == length
