@@ -79,8 +79,8 @@ class Regression:
         wanted_means = self._components.means[:, self._wanted]
         log_joint = known.log_joint(rows)
         means = np.empty((len(rows), *wanted_means.shape))
-        regress(rows, known.means, coefficients, means)
         with np.errstate(over="ignore", invalid="ignore"):
+            regress(rows, known.means, coefficients, means)
             means += wanted_means
         means = factors.within_range(means)
         return Conditional(normalised(log_joint), means, lambda: self.covariances.copy())
@@ -112,6 +112,8 @@ class Regression:
             component_means,
             mean,
             log_density,
+            np.empty(count),
+            np.empty(len(self._known) + len(self._wanted)),
         )
         return responsibilities, mean, log_density
 

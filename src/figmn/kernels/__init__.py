@@ -31,3 +31,6 @@ same O(D^2) cost as updating the precision matrix itself, and in it every
 positive definite whatever the input, which no recursion on the entries of
 the precision matrix can promise.
 """
+
+# It compiles on import, which takes half as long again deep within imports of other modules.
+from figmn.kernels import blas as blas

@@ -7,12 +7,11 @@ import math
 import numpy as np
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.blas import add_product
 from figmn.kernels.compiler import LARGEST_DISTANCE, SURELY, compiled, inlined, uncounted
 from figmn.kernels.factor import residuals
 from figmn.kernels.missing import complete, find_missing
 
-_TILE = 64  # rows at a time, to stay in the cache
+_BLOCK = 512  # rows at a time, to stay in the cache
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -163,7 +162,6 @@ def _compare(
                 which[t], nearest = k, distance
 
 
-@compiled
 def regress(points: Array, means: Array, coefficients: Array, out: Array) -> None:
     """Write ``coefficients (point - mean)`` for every point and component.
 
@@ -174,14 +172,7 @@ def regress(points: Array, means: Array, coefficients: Array, out: Array) -> Non
     coefficients : array of shape (K, M, I)
     out : array of shape (N, K, M)
     """
-    n_points, n_features = points.shape
-    deviations = np.empty((min(_TILE, n_points), n_features))
-    for start in range(0, n_points, _TILE):
-        n_here = min(_TILE, n_points - start)
-        for k in range(len(means)):
-            for t in range(n_here):
-                point, mean, deviation = points[start + t], means[k], deviations[t]
-                for i in range(len(point)):
-                    deviation[i] = point[i] - mean[i]
-            slopes = coefficients[k]
-            add_product(1.0, deviations[:n_here], slopes.T, 0.0, out[start : start + n_here, k])
+    for start in range(0, len(points), _BLOCK):
+        block, here = points[start : start + _BLOCK], out[start : start + _BLOCK]
+        for k, mean in enumerate(means):
+            here[:, k] = (block - mean) @ coefficients[k].T

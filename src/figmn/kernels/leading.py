@@ -22,8 +22,8 @@ from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
     LOG_ZERO,
-    compiled,
     inlined,
+    uncounted,
 )
 
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -76,7 +76,7 @@ def _likeliest(points: Array, t: int, count: int, means: Array, marginals: Array
     return best
 
 
-@compiled
+@uncounted
 def given_leading(
     points: Array,
     count: int,
@@ -89,6 +89,8 @@ def given_leading(
     component_means: Array,
     mean: Array,
     log_density: Array,
+    log_priors: Array,
+    deviations: Array,
 ) -> None:
     """Responsibilities and conditional means for rows whose leading variables are known.
 
@@ -112,12 +114,13 @@ def given_leading(
         Written: those of the mixture.
     log_density : array of shape (N,)
         Written: of the known entries.
+    log_priors, deviations : arrays of shape (K,) and (I + M,)
+        Scratch.
     """
     n_points, n_known = points.shape
     _, n_wanted = mean.shape
     every = len(component_means) > 0
-    log_priors, total = np.empty(count), 0.0
-    deviations = np.empty(n_known + n_wanted)
+    total = 0.0
     for k in range(count):
         total += masses[k]
     for k in range(count):

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from figmn._typing import AnyArray, Array, IntArray
-from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, uncounted
+from figmn._typing import Array, IntArray
+from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, internal, uncounted
 
 NOTHING, NOVEL, SPURIOUS = 0, 1, 2
 """Events after which an engine hands back: nothing is to be done but to go on; or the row
@@ -123,7 +123,7 @@ def heaviest_of(count: int, masses: Array) -> tuple[int, float]:
     return heaviest, total
 
 
-@inlined
+@internal
 def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
     """Whether one of the first components is to be removed."""
     heaviest, total = heaviest_of(count, masses)
@@ -131,11 +131,3 @@ def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
     for k in range(count):
         found |= is_spurious(k, heaviest, total, masses, ages, rule)
     return found
-
-
-@uncounted
-def find_spurious(masses: Array, ages: IntArray, rule: Rule, found: AnyArray) -> None:
-    """Mark the components that are to be removed, in a boolean array of shape (K,)."""
-    heaviest, total = heaviest_of(len(found), masses)
-    for k in range(len(found)):
-        found[k] = is_spurious(k, heaviest, total, masses, ages, rule)

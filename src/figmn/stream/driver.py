@@ -35,9 +35,9 @@ from figmn.engines.choice import engine_for
 from figmn.engines.interface import Components
 from figmn.engines.responsibilities import normalised
 from figmn.engines.scale import suggested_scale
-from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE
+from figmn.kernels.compiler import LARGEST, SMALLEST_VARIANCE, interpreted
 from figmn.kernels.moments import absorb
-from figmn.kernels.rule import NOVEL, SPURIOUS, Rule, find_spurious
+from figmn.kernels.rule import NOVEL, SPURIOUS, Rule, heaviest_of, is_spurious
 
 
 def learn(components: Components, rows: Array, weights: Array, rule: Rule) -> None:
@@ -103,7 +103,8 @@ def _completed(components: Components, row: Array) -> Array:
 
 def prune(components: Components, rule: Rule) -> None:
     """Remove the components that have proved spurious (section 2.3 of the paper)."""
-    spurious = np.zeros(components.n_components, dtype=bool)
-    find_spurious(components.masses, components.ages, rule, spurious)
-    for k in np.flatnonzero(spurious)[::-1]:
-        components.remove(int(k))
+    count, masses, ages = components.n_components, components.masses, components.ages
+    heaviest, total = interpreted(heaviest_of)(count, masses)
+    for k in range(count - 1, -1, -1):
+        if interpreted(is_spurious)(k, heaviest, total, masses, ages, rule):
+            components.remove(k)

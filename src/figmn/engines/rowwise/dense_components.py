@@ -12,11 +12,12 @@ from figmn.engines.interface import Components, Split
 from figmn.engines.responsibilities import WITHOUT_FILLING, are_few, evaluated, filled
 from figmn.engines.rowwise import dense_state
 from figmn.engines.rowwise.dense_state import DenseState
-from figmn.engines.rowwise.row_kernel import Scratch, admit, drop, room_for
+from figmn.engines.rowwise.row_kernel import Scratch, drop, room_for
 from figmn.kernels import evaluation
 from figmn.kernels.compiler import LARGEST
 from figmn.kernels.factor import log_determinant
-from figmn.kernels.rule import Rule
+from figmn.kernels.moments import absorb
+from figmn.kernels.rule import Rule, fade
 
 
 class DenseComponents(Components):
@@ -46,17 +47,24 @@ class DenseComponents(Components):
     def start_component(
         self, mean: Array, deviations: Array, row: Array, weight: float, rule: Rule
     ) -> None:
-        new = self.n_components
-        if new == len(self.state.masses):
-            self.state = dense_state.resized(self.state, max(1, 2 * new))
-        state = self.state
+        new, state = self.n_components, self.state
+        if new == len(state.masses):
+            state = dense_state.resized(state, max(1, 2 * new))
         # Behind the others, where it does not count before all of it is there.
         state.means[new] = mean
         state.variances[new] = state.marginals[new] = deviations**2
         state.whiteners[new], state.remainders[new] = np.eye(self.n_features), 0.0
         state.log_dets[new] = log_determinant(state.variances, new)
         state.masses[new], state.ages[new] = weight, 1
-        admit(row[np.newaxis], np.array([weight]), state, rule)
+        masses, moments = state.masses, state.moments
+        if rule.retention < 1.0:
+            masses = masses.copy()
+            fade(masses, new, weight, rule)
+        if rule.adaptive:
+            moments = moments.copy()
+            absorb(moments, row[np.newaxis], np.array([weight]), 0, 1)
+        size = np.array([new + 1, self.n_learnt + 1])
+        self.state = state._replace(size=size, masses=masses, moments=moments)
 
     def remove(self, k: int) -> None:
         drop(self.state, k)

@@ -160,25 +160,6 @@ def learn(
 
 
 @uncounted
-def admit(points: Array, weights: Array, state: DenseState, rule: Rule) -> None:
-    """Let a component count that stands ready behind the others, and the row that starts it.
-
-    Parameters
-    ----------
-    points, weights : arrays of shape (1, D) and (1,)
-        The row.
-    state : DenseState
-    rule : Rule
-    """
-    if rule.adaptive:
-        absorb(state.moments, points, weights, 0, 1)
-    if rule.retention < 1.0:
-        fade(state.masses, state.size[0], weights[0], rule)
-    state.size[0] += 1
-    state.size[1] += 1
-
-
-@uncounted
 def drop(state: DenseState, k: int) -> None:
     """Close the gap that component ``k`` leaves; the others keep their order."""
     _, n_features = state.means.shape
