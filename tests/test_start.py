@@ -11,6 +11,7 @@ from sklearn.mixture import GaussianMixture
 import figmn
 from figmn import IncrementalGaussianMixture, Mixture, MixtureRegressor
 from figmn.batch import em, gaps, selection
+from figmn.batch.slices import finished
 from figmn.engines import factors
 from figmn.engines.rowwise import dense_state
 from figmn.engines.rowwise.dense_components import DenseComponents
@@ -42,7 +43,7 @@ def test_em_without_shrinkage_is_that_of_scikit_learn():
     rows = standard(skewed(400))
     shares = np.eye(3)[np.digitize(rows[:, 0], [-0.5, 0.5])]
     batch = em.Batch(rows, np.ones(400))
-    ours = em.converged(batch, shares, em.Prior(0.0), tolerance=-1.0, rounds=20)
+    ours = finished(em.converged(batch, shares, em.Prior(0.0), tolerance=-1.0, rounds=20))
     first = em.maximised(batch.scatter(shares), em.Prior(0.0))
     theirs = GaussianMixture(
         3,
@@ -124,7 +125,7 @@ def test_without_room_for_all_products_the_moments_are_the_same(monkeypatch):
 def test_components_without_rows_are_left_out():
     rows = standard(skewed(100))
     shares = np.column_stack([np.ones(100), np.full(100, 1e-6)])
-    parameters = em.converged(em.Batch(rows, np.ones(100)), shares, em.Prior(1.0))
+    parameters = finished(em.converged(em.Batch(rows, np.ones(100)), shares, em.Prior(1.0)))
     assert len(parameters.weights) == 1
     assert_allclose(parameters.means[0], 0.0, atol=1e-9)
 
@@ -135,7 +136,7 @@ def test_components_without_rows_are_left_out():
 @pytest.mark.parametrize("n_clusters", [1, 2, 5])
 def test_as_many_components_as_clusters(n_clusters):
     rows = standard(clusters(600, 3, n_clusters, spread=25.0))
-    parameters = selection.fitted(rows, np.ones(600), selection.Preferences())
+    parameters = finished(selection.fitted(rows, np.ones(600), selection.Preferences()))
     assert np.sum(parameters.weights > 0.01) == n_clusters
 
 
@@ -169,7 +170,7 @@ def test_clusters_of_one_shape_are_told_apart_in_many_variables():
     centers = rng.normal(size=(4, 60))
     which = rng.integers(0, 4, 600)
     rows = standard(centers[which] + rng.normal(size=(600, 60)))
-    fit = selection.fitted(rows, np.ones(600), selection.Preferences())
+    fit = finished(selection.fitted(rows, np.ones(600), selection.Preferences()))
     found = em.Batch(rows, np.ones(600)).posteriors(fit).argmax(axis=1)
     assert 4 <= len(fit.weights) <= 6
     assert homogeneity_score(which, found) > 0.99
@@ -348,7 +349,7 @@ def test_draws_for_gaps_have_the_conditional_distribution():
         dense_state.from_factors(np.array([[1.0, 2.0, 3.0]]), whiteners, variances, np.ones(1))
     )
     rows = np.tile([2.5, np.nan, np.nan], (40_000, 1))
-    drawn = gaps.drawn(components, rows, np.random.default_rng(0))
+    drawn = finished(gaps.drawn(components, rows, np.random.default_rng(0)))
     assert_array_equal(drawn[:, 0], 2.5)
     slope = covariance[1:, 0] / covariance[0, 0]
     expected = covariance[1:, 1:] - np.outer(slope, covariance[0, 1:])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn._typing import AnyArray, Array, Index
-from figmn.engines.responsibilities import log_sum
+from figmn.batch.slices import LARGEST, Slices, cost, finished
 
 FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""
@@ -62,10 +63,10 @@ class Scatter(NamedTuple):
 class Batch:
     """Complete rows in standard units, ready for many rounds of EM.
 
-    Distances and covariances are linear in the products of a row's entries. Where
-    these fit into memory, a round is two matrix products, whatever the number of
-    components. (In standard units, with a variance floor, nothing is lost by that,
-    unless there are outliers.)
+    Log densities are linear in the products of a row's entries, the entries and one, and so
+    are covariances. Where these features fit into memory, a round is two matrix products,
+    whatever the number of components. (In standard units, with a variance floor, nothing is
+    lost by that, unless there are outliers.)
 
     Parameters
     ----------
@@ -77,11 +78,15 @@ class Batch:
     def __init__(self, rows: Array, weights: Array) -> None:
         self.rows = rows
         self.weights = weights
-        self._products: Array | None = None
-        few = len(rows) * rows.shape[1] * (rows.shape[1] + 1) <= 2 * _MOST_PRODUCTS
+        self._features: Array | None = None
+        n_rows, n_features = rows.shape
+        few = n_rows * n_features * (n_features + 1) <= 2 * _MOST_PRODUCTS
         if few and np.abs(rows).max(initial=0.0) <= _FAR_OUT:
-            first, second = self._pairs = np.triu_indices(rows.shape[1])
-            self._products = rows[:, first] * rows[:, second]
+            first, second = self._pairs = np.triu_indices(n_features)
+            features = np.empty((n_rows, len(first) + n_features + 1))
+            np.multiply(rows[:, first], rows[:, second], out=features[:, : len(first)])
+            features[:, len(first) : -1], features[:, -1] = rows, 1.0
+            self._features = features
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,79 +97,115 @@ class Batch:
 
     def log_joint(self, parameters: Parameters) -> Array:
         r"""Values of :math:`\log p(j) p(x \mid j)`, of shape (N, K)."""
-        roots: Array = np.linalg.cholesky(parameters.covariances).astype(np.float64, copy=False)
-        n_features = self.rows.shape[1]
-        if self._products is None:
-            distances = self._distances(parameters.means, roots)
+        return finished(self.log_joint_slices(parameters))
+
+    def log_joint_slices(self, parameters: Parameters) -> Slices[Array]:
+        """The same in slices. Each component's values lie side by side in memory."""
+        joint = np.empty((len(parameters.weights), len(self.rows)))
+        if self._features is None:
+            yield from self._fill_by_roots(joint, parameters)
         else:
-            distances = self._distances_by_products(parameters.means, roots, self._products)
+            coefficients = self._coefficients(parameters)
+            size = joint.shape[0] * self._features.shape[1]
+            for part in _blocks(len(self.rows), size):
+                np.matmul(coefficients, self._features[part].T, out=joint[:, part])
+                yield cost((part.stop - part.start) * size)
+        return joint.T
+
+    def _fill_by_roots(self, joint: Array, parameters: Parameters) -> Slices[None]:
+        """Fill in joint densities of shape (K, N), a component after the other."""
+        n_features = self.rows.shape[1]
+        for k, (mean, covariance, weight) in enumerate(zip(*parameters, strict=True)):
+            root: Array = np.linalg.cholesky(covariance)
+            yield cost(n_features**3 / 3)
+            log_det = 2.0 * np.log(np.diagonal(root)).sum()
+            constant = np.log(weight) - 0.5 * (log_det + n_features * _LOG_2_PI)
+            for part in _blocks(len(self.rows), n_features**2):
+                white = (self.rows[part] - mean).T
+                _solve_lower(root, white)
+                joint[k, part] = constant - 0.5 * np.einsum("dn,dn->n", white, white)
+                yield cost((part.stop - part.start) * n_features**2)
+
+    def _coefficients(self, parameters: Parameters) -> Array:
+        """Log joint densities as sums over features: a row a component."""
+        means, covariances, weights = parameters
+        n_components, n_features = means.shape
+        roots: Array = np.linalg.cholesky(covariances).astype(np.float64, copy=False)
         log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        constants = np.log(parameters.weights) - 0.5 * (log_dets + n_features * _LOG_2_PI)
-        joint: Array = constants - 0.5 * distances
-        return joint
-
-    def _distances(self, means: Array, roots: Array) -> Array:
-        """Squared distances for covariances of these Cholesky factors, of shape (N, K)."""
-        distances = np.empty((len(self.rows), len(means)))
-        for k, (mean, root) in enumerate(zip(means, roots, strict=True)):
-            white = (self.rows - mean).T
-            _solve_lower(root, white)
-            distances[:, k] = np.einsum("dn,dn->n", white, white)
-        return distances
-
-    def _distances_by_products(self, means: Array, roots: Array, products: Array) -> Array:
-        """The same, of all components in one matrix product."""
         whiteners = np.linalg.inv(roots)
         precisions = whiteners.transpose(0, 2, 1) @ whiteners
-        linear = np.einsum("kij,kj->ki", precisions, means)
         first, second = self._pairs
-        quadratic = precisions[:, first, second] * np.where(first == second, 1.0, 2.0)
-        distances: Array = products @ quadratic.T - 2.0 * (self.rows @ linear.T)
-        distances += np.einsum("ki,ki->k", linear, means)
-        return distances
+        coefficients = np.empty((n_components, len(first) + n_features + 1))
+        linear = (precisions @ means[:, :, np.newaxis])[:, :, 0]
+        coefficients[:, : len(first)] = precisions[:, first, second]
+        coefficients[:, : len(first)] *= np.where(first == second, -0.5, -1.0)
+        coefficients[:, len(first) : -1] = linear
+        constants = log_dets + n_features * _LOG_2_PI + (linear * means).sum(axis=1)
+        coefficients[:, -1] = np.log(weights) - 0.5 * constants
+        return coefficients
 
     def log_density(self, parameters: Parameters) -> Array:
         """Log density of each row, of shape (N,)."""
-        return log_sum(self.log_joint(parameters))[:, 0]
+        return normalised(self.log_joint(parameters))[1]
 
     def posteriors(self, parameters: Parameters) -> Array:
         """Probabilities of the components given each row, of shape (N, K)."""
-        joint = self.log_joint(parameters)
-        posteriors: Array = np.exp(joint - log_sum(joint))
-        return posteriors
+        return normalised(self.log_joint(parameters))[0]
 
     def scatter(self, shares: Array) -> Scatter:
         """Moments of the components, for their shares of shape (N, K)."""
-        shares = shares * self.weights[:, np.newaxis]
-        counts = shares.sum(axis=0)
-        means = shares.T @ self.rows / counts[:, np.newaxis]
-        if self._products is None:
-            squares = self._squares(shares, means)
-        else:
-            squares = self._squares_by_products(shares, means, self._products)
-        return Scatter(counts, means, squares)
+        return finished(self.scatter_slices(shares))
 
     def scatter_of_all(self) -> Scatter:
         """Moments of all rows as one component."""
         return self.scatter(np.ones((len(self), 1)))
 
-    def _squares(self, shares: Array, means: Array) -> Array:
-        """Weighted sums of squares about the means, of shape (K, D, D)."""
-        squares = np.empty((*means.shape, means.shape[1]))
-        for k, mean in enumerate(means):
-            apart = self.rows - mean
-            squares[k] = (shares[:, k, np.newaxis] * apart).T @ apart
-        return squares
-
-    def _squares_by_products(self, shares: Array, means: Array, products: Array) -> Array:
-        """The same, of all components in one matrix product."""
-        sums = shares.T @ products
-        squares = np.empty((*means.shape, means.shape[1]))
+    def scatter_slices(self, shares: Array) -> Slices[Scatter]:
+        """The same in slices."""
+        shares = (shares * self.weights[:, np.newaxis]).T
+        if self._features is None:
+            return (yield from self._scatter_by_rows(shares))
+        size = shares.shape[0] * self._features.shape[1]
+        sums = np.zeros((shares.shape[0], self._features.shape[1]))
+        for part in _blocks(len(self.rows), size):
+            sums += shares[:, part] @ self._features[part]
+            yield cost((part.stop - part.start) * size)
         first, second = self._pairs
-        squares[:, first, second] = sums
-        squares[:, second, first] = sums
-        squares -= np.einsum("k,ki,kj->kij", shares.sum(axis=0), means, means)
-        return squares
+        counts, means = sums[:, -1], sums[:, len(first) : -1] / sums[:, -1:]
+        squares = np.empty((*means.shape, means.shape[1]))
+        squares[:, first, second] = squares[:, second, first] = sums[:, : len(first)]
+        squares -= counts[:, np.newaxis, np.newaxis] * (
+            means[:, :, np.newaxis] * means[:, np.newaxis]
+        )
+        return Scatter(counts, means, squares)
+
+    def _scatter_by_rows(self, shares: Array) -> Slices[Scatter]:
+        """Moments by sums of products about the means, for shares of shape (K, N)."""
+        counts, n_features = shares.sum(axis=1), self.rows.shape[1]
+        means = shares @ self.rows / counts[:, np.newaxis]
+        squares = np.zeros((*means.shape, n_features))
+        for k, mean in enumerate(means):
+            for part in _blocks(len(self.rows), n_features**2):
+                apart = self.rows[part] - mean
+                squares[k] += (shares[k, part, np.newaxis] * apart).T @ apart
+                yield cost((part.stop - part.start) * n_features**2)
+        return Scatter(counts, means, squares)
+
+
+def _blocks(count: int, size: int) -> Iterator[slice]:
+    """Stretches of rows that are a slice of work each, at so many products a row."""
+    step = max(int(LARGEST / size), 1)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def normalised(joint: Array) -> tuple[Array, Array]:
+    """Posteriors (N, K) and log densities (N,), from joint log densities of shape (N, K)."""
+    largest = joint.max(axis=1, keepdims=True)
+    shares: Array = np.exp(joint - largest)
+    totals = shares.sum(axis=1, keepdims=True)
+    shares /= totals
+    return shares, (largest + np.log(totals))[:, 0]
 
 
 def _solve_lower(root: Array, values: Array) -> None:
@@ -215,7 +256,7 @@ def maximised(scatter: Scatter, prior: Prior) -> Parameters:
 
 def converged(
     batch: Batch, shares: Array, prior: Prior, *, tolerance: float = 2.5e-4, rounds: int = 100
-) -> Parameters:
+) -> Slices[Parameters]:
     """Rounds of EM from given shares, until the log density gains less than tolerated.
 
     The tolerance is in nats a row and column. Components that come to explain less
@@ -223,18 +264,18 @@ def converged(
     """
     tolerance *= batch.rows.shape[1]
     before = -np.inf
+    total = batch.weights.sum()
     counts = batch.weights @ shares
     shares = shares[:, counts > _NEGLIGIBLE * counts.sum()]
-    parameters = maximised(batch.scatter(shares), prior)
+    parameters = maximised((yield from batch.scatter_slices(shares)), prior)
     for _ in range(rounds):
-        joint = batch.log_joint(parameters)
-        density = log_sum(joint)
-        shares = np.exp(joint - density)
+        joint = yield from batch.log_joint_slices(parameters)
+        shares, density = normalised(joint)
         kept = batch.weights @ shares >= _LEAST_COUNT
         if not kept.all():
             shares = _without_others(joint, kept)
-        parameters = maximised(batch.scatter(shares), prior)
-        reached = float(np.average(density[:, 0], weights=batch.weights))
+        parameters = maximised((yield from batch.scatter_slices(shares)), prior)
+        reached = float(batch.weights @ density) / total
         if kept.all() and reached - before < tolerance:
             break
         before = reached
@@ -245,7 +286,5 @@ def _without_others(joint: Array, kept: AnyArray) -> Array:
     """Posteriors among the components that are kept, or of the largest if none is."""
     if not kept.any():
         kept = np.zeros(joint.shape[1], dtype=bool)
-        kept[np.argmax(log_sum(joint.T))] = True
-    joint = joint[:, kept]
-    shares: Array = np.exp(joint - log_sum(joint))
-    return shares
+        kept[np.argmax(normalised(joint.T)[1])] = True
+    return normalised(joint[:, kept])[0]

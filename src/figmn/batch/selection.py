@@ -7,14 +7,23 @@ the solution before. Nothing is random, and components go where rows are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn._typing import Array, Index
-from figmn.batch.em import FLOOR, Batch, Parameters, Prior, Scatter, converged, maximised
+from figmn.batch.em import (
+    FLOOR,
+    Batch,
+    Parameters,
+    Prior,
+    Scatter,
+    converged,
+    maximised,
+    normalised,
+)
+from figmn.batch.slices import Slices, cost
 
 _PRIORS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)  # rows
 _FLATTEST_PRIORS: Final = (0.0, 10.0)
@@ -77,7 +86,7 @@ class Preferences(NamedTuple):
     parsimony: float = 1.0
 
 
-def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
+def fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Parameters]:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -94,13 +103,14 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
     batch = Batch(rows[order], weights[order] * worth)
     supported = most_components(batch.weights.sum(), rows.shape[1])
     most = supported if bound is None else min(bound, supported)
-    folds = _folds(batch)
-    diagonal = _diagonal(folds)
-    climbs = [_climbed(folds, route, most) for route in _routes(shrinkage, diagonal)]
-    choice = _best(_raced(climbs), parsimony)
+    yield _making(batch)
+    folds = yield from _folds(batch)
+    diagonal = yield from _diagonal(folds)
+    climbs = [_Climb(folds, route, most) for route in _routes(shrinkage, diagonal)]
+    choice = _best((yield from _raced(climbs)), parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.route.prior)
     for _ in range(choice.steps):
-        parameters = _stepped(batch, parameters, choice.route, most, tolerance=2.5e-4)
+        parameters = yield from _stepped(batch, parameters, choice.route, most, tolerance=2.5e-4)
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
     return parameters
@@ -131,31 +141,39 @@ class Fold(NamedTuple):
     """Log densities of the rows left out under the background."""
 
 
-def _folds(batch: Batch) -> list[Fold]:
+def _making(batch: Batch) -> float:
+    """What it costs to make a batch."""
+    return cost(10.0 * len(batch) * batch.rows.shape[1] ** 2)
+
+
+def _folds(batch: Batch) -> Slices[list[Fold]]:
     count, n_features = batch.rows.shape
     order: Index = np.random.default_rng(0).permutation(count)
     parts = [np.sort(order[first::_FOLDS]) for first in range(_FOLDS)]
     few = count <= _FEW_ROWS and count * n_features**2 <= _LITTLE_WORK
-    return [_fold(batch, part) for part in (parts if few else parts[:1])]
+    folds = []
+    for part in parts if few else parts[:1]:
+        known = batch.subset(np.setdiff1d(np.arange(count), part))
+        yield _making(known)
+        left_out = batch.subset(part)
+        yield _making(left_out)
+        together = yield from known.scatter_slices(np.ones((len(known), 1)))
+        joint = yield from left_out.log_joint_slices(_background(together))
+        folds.append(Fold(known, left_out, together, joint[:, 0]))
+    return folds
 
 
-def _fold(batch: Batch, part: Index) -> Fold:
-    known = batch.subset(np.setdiff1d(np.arange(len(batch)), part))
-    left_out, together = batch.subset(part), known.scatter_of_all()
-    return Fold(known, left_out, together, left_out.log_density(_background(together)))
-
-
-def _diagonal(folds: list[Fold]) -> float:
+def _diagonal(folds: list[Fold]) -> Slices[float]:
     """How much of the pooled covariance is to be its diagonal, by rows left out."""
-
-    def score(diagonal: float) -> float:
+    totals = []
+    for diagonal in _DIAGONALS:
         total = 0.0
         for _, left_out, together, _ in folds:
             one = maximised(together, Prior(np.inf, diagonal))
-            total += float(left_out.weights @ _limited(left_out.log_density(one), left_out))
-        return total
-
-    return max(_DIAGONALS, key=score)
+            joint = yield from left_out.log_joint_slices(one)
+            total += float(left_out.weights @ _limited(joint[:, 0], left_out))
+        totals.append(total)
+    return _DIAGONALS[int(np.argmax(totals))]
 
 
 def _limited(scores: Array, batch: Batch) -> Array:
@@ -164,20 +182,20 @@ def _limited(scores: Array, batch: Batch) -> Array:
     return limited
 
 
-def _raced(climbs: list[Iterator[Choice]]) -> list[Choice]:
+def _raced(climbs: list[_Climb]) -> Slices[list[Choice]]:
     """Choices along climbs that go up side by side, each until it falls behind or ends."""
-    choices = []
+    choices: list[Choice] = []
     while climbs:
-        step = [(climb, choice) for climb in climbs for choice in islice(climb, 1)]
-        if not step:
-            break
-        latest = [choice for _, choice in step]
+        latest: list[Choice] = []
+        for climb in climbs:
+            latest += [(yield from climb.step())]
         choices += latest
         best = max(latest, key=_worth)
         climbs = [
             climb
-            for climb, choice in step
-            if choice.steps < _LEAST_STEPS or _loss(choice, best) <= _BEHIND
+            for climb, choice in zip(climbs, latest, strict=True)
+            if not climb.is_over()
+            and (choice.steps < _LEAST_STEPS or _loss(choice, best) <= _BEHIND)
         ]
     return choices
 
@@ -195,35 +213,58 @@ def _loss(choice: Choice, best: Choice) -> float:
     return mean / error
 
 
-def _climbed(folds: list[Fold], route: Route, most: int) -> Iterator[Choice]:
-    """What each step of a climb is worth, until it leads nowhere."""
-    models = [maximised(fold.together, route.prior) for fold in folds]
-    wide = np.concatenate([fold.wide for fold in folds])
-    weights = np.concatenate([fold.left_out.weights for fold in folds])
-    share = 1.0 / (1.0 + len(folds[0].known))
-    choices: list[Choice] = []
-    for step in range(_MOST_STEPS + 1):
-        pairs = zip(folds, models, strict=True)
-        plain = np.concatenate([fold.left_out.log_density(model) for fold, model in pairs])
+class _Climb:
+    """A climb along one route, on all folds side by side, until it leads nowhere.
+
+    Parameters
+    ----------
+    folds : list of Fold
+    route : Route
+    most : int
+        Bound on the number of components.
+    """
+
+    def __init__(self, folds: list[Fold], route: Route, most: int) -> None:
+        self.folds, self.route, self.most = folds, route, most
+        self.models = [maximised(fold.together, route.prior) for fold in folds]
+        self.choices: list[Choice] = []
+
+    def step(self) -> Slices[Choice]:
+        """One step up, but for the first time, and what it is worth."""
+        if self.choices:
+            for number, fold in enumerate(self.folds):
+                self.models[number] = yield from _stepped(
+                    fold.known, self.models[number], self.route, self.most, tolerance=5e-4
+                )
+        densities = []
+        for fold, model in zip(self.folds, self.models, strict=True):
+            joint = yield from fold.left_out.log_joint_slices(model)
+            densities.append(normalised(joint)[1])
+        self.choices.append(self._choice(np.concatenate(densities)))
+        return self.choices[-1]
+
+    def _choice(self, plain: Array) -> Choice:
+        """What the models are worth, by the log densities of rows left out."""
+        folds, models = self.folds, self.models
+        wide = np.concatenate([fold.wide for fold in folds])
+        weights = np.concatenate([fold.left_out.weights for fold in folds])
+        share = 1.0 / (1.0 + len(folds[0].known))
         scores = np.logaddexp(np.log1p(-share) + plain, np.log(share) + wide)
         asked = bool(weights @ scores > weights @ plain)
         size = float(np.mean([len(model.weights) for model in models]))
         worth = weights * _limited(scores, folds[0].known) / weights.mean()
-        choices.append(Choice(route, step, asked, worth, size))
-        yield choices[-1]
-        if _is_over(choices) or max(len(model.weights) for model in models) >= most:
-            break
-        models = [
-            _stepped(fold.known, model, route, most, tolerance=5e-4)
-            for fold, model in zip(folds, models, strict=True)
-        ]
+        return Choice(self.route, len(self.choices), asked, worth, size)
 
-
-def _is_over(choices: list[Choice]) -> bool:
-    """Whether the last steps of a climb have gained nothing, or led nowhere."""
-    means = [_worth(choice) for choice in choices]
-    stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
-    return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
+    def is_over(self) -> bool:
+        """Whether the last steps have gained nothing, or led nowhere, or there is no more room."""
+        choices = self.choices
+        if len(choices) > _MOST_STEPS:
+            return True
+        if max(len(model.weights) for model in self.models) >= self.most:
+            return True
+        means = [_worth(choice) for choice in choices]
+        stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
+        return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
 
 
 def _best(choices: list[Choice], tolerated: float) -> Choice:
@@ -236,15 +277,15 @@ def _best(choices: list[Choice], tolerated: float) -> Choice:
 
 def _stepped(
     batch: Batch, parameters: Parameters, route: Route, most: int, *, tolerance: float
-) -> Parameters:
+) -> Slices[Parameters]:
     """One step of a climb: the heavier half of the components is split."""
-    shares = _split(batch, parameters, most, flattest=route.flattest)
-    return converged(batch, shares, route.prior, tolerance=tolerance)
+    shares = yield from _split(batch, parameters, most, flattest=route.flattest)
+    return (yield from converged(batch, shares, route.prior, tolerance=tolerance))
 
 
-def _split(batch: Batch, parameters: Parameters, most: int, *, flattest: bool) -> Array:
+def _split(batch: Batch, parameters: Parameters, most: int, *, flattest: bool) -> Slices[Array]:
     """Shares of the rows, of shape (N, K'), after the heavier half was split."""
-    shares = batch.posteriors(parameters)
+    shares = normalised((yield from batch.log_joint_slices(parameters)))[0]
     counts = batch.weights @ shares
     room = max(0, most - len(counts))
     n_split = min(max(1, round(_SPLIT_SHARE * len(counts))), room)
@@ -259,6 +300,7 @@ def _split(batch: Batch, parameters: Parameters, most: int, *, flattest: bool) -
         upper = shares[:, k] / (1.0 + np.exp(-np.clip(_STEEPNESS * along, -500.0, 500.0)))
         shares[:, k] -= upper
         halves.append(upper)
+        yield cost(10.0 * batch.rows.shape[1] ** 3 + batch.rows.size)
     return np.column_stack([shares, *halves])
 
 

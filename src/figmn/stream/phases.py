@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from figmn._typing import Array
+from figmn.batch.slices import finished
 from figmn.engines import choice
 from figmn.engines.interface import Components
 from figmn.engines.scale import moments_of, suggested_scale
@@ -292,9 +293,8 @@ def _fitted(
     before: Components | None = None,
 ) -> Streaming:
     """Fit rows by EM, in place of components before, if there are any."""
-    components = started(
-        buffer, scale, preferences_of(settings, final=final), settings.retention, before
-    )
+    preferences = preferences_of(settings, final=final)
+    components = finished(started(buffer, scale, preferences, settings.retention, before))
     return _from_components(choice.suited(components, settings.update), settings, scale)
 
 

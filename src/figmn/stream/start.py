@@ -9,8 +9,9 @@ import numpy as np
 
 from figmn._typing import Array
 from figmn.batch import gaps, selection
-from figmn.batch.em import Batch, Parameters, Prior, converged
+from figmn.batch.em import Batch, Parameters, Prior, converged, normalised
 from figmn.batch.selection import Preferences
+from figmn.batch.slices import Slices, cost
 from figmn.engines import factors
 from figmn.engines.interface import Components
 from figmn.engines.rowwise import dense_state
@@ -24,6 +25,7 @@ LEAST_ROWS: Final = 16
 """From this many rows on there is enough to choose by."""
 
 
+_FEW_ROWS: Final = 64  # to learn at a time
 _FILLINGS: Final = 3  # times that missing entries are drawn anew
 _REFILLED_PRIOR: Final = 1.0  # shrinkage then, unless it is given
 _FAR_OFF: Final = 10.0  # a scale from the standard deviation, for EM to work with
@@ -70,7 +72,7 @@ def started(
     preferences: Preferences,
     retention: float,
     before: Components | None = None,
-) -> DenseComponents:
+) -> Slices[DenseComponents]:
     """Components fitted to rows by EM, as if these had been learnt.
 
     Parameters
@@ -101,7 +103,9 @@ def started(
     usual = moments if counted.all() else moments_of(telling, buffer.weights[order])
     units = _units(telling, usual, scale)
     standard = np.where(ignored, 0.0, (rows - usual[1]) / units)
-    parameters = _fitted(standard, np.maximum(proportions, _LEAST_PROPORTION), preferences)
+    parameters = yield from _fitted(
+        standard, np.maximum(proportions, _LEAST_PROPORTION), preferences
+    )
     mass = weights.sum() if before is None else before.masses.sum()
     n_learnt = len(rows) if before is None else before.n_learnt
     components = _components(parameters, usual[1], units, mass)
@@ -140,20 +144,24 @@ def _faded(weights: Array, retention: float) -> Array:
     return left
 
 
-def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Parameters:
+def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Parameters]:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
-        return selection.fitted(rows, weights, preferences)
-    random = np.random.default_rng(0)
-    alone = DenseComponents(dense_state.empty(rows.shape[1], 1))
-    learn(alone, rows, weights, _one_component(rows.shape[1]))
-    complete = gaps.drawn(alone, rows, random)
-    parameters = selection.fitted(complete, weights, preferences)
+        return (yield from selection.fitted(rows, weights, preferences))
+    n_features, random = rows.shape[1], np.random.default_rng(0)
+    alone = DenseComponents(dense_state.empty(n_features, 1))
+    for start in range(0, len(rows), _FEW_ROWS):
+        part = slice(start, start + _FEW_ROWS)
+        learn(alone, rows[part], weights[part], _one_component(n_features))
+        yield cost(10.0 * _FEW_ROWS * n_features**2)
+    complete = yield from gaps.drawn(alone, rows, random)
+    parameters = yield from selection.fitted(complete, weights, preferences)
     prior = _REFILLED_PRIOR if preferences.shrinkage is None else preferences.shrinkage
     for _ in range(_FILLINGS):
-        components = _components(parameters, np.zeros(rows.shape[1]), np.ones(rows.shape[1]), 1.0)
-        batch = Batch(gaps.drawn(components, rows, random), weights)
-        parameters = converged(batch, batch.posteriors(parameters), Prior(prior))
+        components = _components(parameters, np.zeros(n_features), np.ones(n_features), 1.0)
+        batch = Batch((yield from gaps.drawn(components, rows, random)), weights)
+        joint = yield from batch.log_joint_slices(parameters)
+        parameters = yield from converged(batch, normalised(joint)[0], Prior(prior))
     return parameters
 
 
