@@ -7,6 +7,7 @@ the solution before. Nothing is random, and components go where rows are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -39,6 +40,7 @@ _PATIENCE: Final = 2  # steps without a gain, before the climb ends
 _LEAST_STEPS: Final = 5  # of a climb, before it is compared with others
 _BEHIND: Final = 4.0  # standard errors below the best of them, when it is given up
 _MOST_STEPS: Final = 14
+_MOST_RIVALS: Final = 3  # routes to try when more rows have come
 _HOPELESS: Final = 10.0  # nats a column below which it no longer matters how far
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
@@ -52,6 +54,10 @@ class Route(NamedTuple):
 
     As where a variable has few values: it is in these that its rows fall apart.
     """
+
+    def with_diagonal(self, diagonal: float) -> Route:
+        """The same for another share of the diagonal in the pooled covariance."""
+        return self._replace(prior=self.prior._replace(diagonal=diagonal))
 
 
 class Choice(NamedTuple):
@@ -86,7 +92,23 @@ class Preferences(NamedTuple):
     parsimony: float = 1.0
 
 
-def fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Parameters]:
+class Found(NamedTuple):
+    """A mixture, and how it was found."""
+
+    parameters: Parameters
+    route: Route
+    background: bool
+    """Whether its last component is a wide one that counts for one row."""
+    rivals: tuple[Route, ...]
+    """Routes that came close to the best, which is among them."""
+
+
+def fitted(
+    rows: Array,
+    weights: Array,
+    preferences: Preferences,
+    routes: Sequence[Route] = (),
+) -> Slices[Found]:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -95,6 +117,8 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Para
         Complete, in standard units. Their order makes no difference but to rounding.
     weights : array of shape (N,)
     preferences : Preferences
+    routes : sequence of Route
+        Those to try, instead of all.
     """
     bound, shrinkage, parsimony = preferences
     order = np.lexsort(rows.T)
@@ -106,22 +130,57 @@ def fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Para
     yield _making(batch)
     folds = yield from _folds(batch)
     diagonal = yield from _diagonal(folds)
-    climbs = [_Climb(folds, route, most) for route in _routes(shrinkage, diagonal)]
-    choice = _best((yield from _raced(climbs)), parsimony)
+    tried = [route.with_diagonal(diagonal) for route in routes or _routes(shrinkage)]
+    climbs = [_Climb(folds, route, most) for route in tried]
+    choices = yield from _raced(climbs)
+    choice = _best(choices, parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.route.prior)
     for _ in range(choice.steps):
         parameters = yield from _stepped(batch, parameters, choice.route, most, tolerance=2.5e-4)
-    if choice.background and (bound is None or len(parameters.weights) < bound):
-        parameters = _with_background(batch, parameters)
-    return parameters
+    background = choice.background and (bound is None or len(parameters.weights) < bound)
+    if background:
+        parameters = with_background(batch, parameters)
+    return Found(parameters, choice.route, background, _rivals(choices, choice))
 
 
-def _routes(shrinkage: float | None, diagonal: float) -> list[Route]:
+def refined(rows: Array, weights: Array, before: Parameters, found: Found) -> Slices[Found]:
+    """A mixture that was found among fewer rows, by rounds of EM from there on.
+
+    Parameters
+    ----------
+    rows : array of shape (N, D)
+        Complete, in standard units.
+    weights : array of shape (N,)
+    before : Parameters
+        What has become of the mixture, in the same units.
+    found : Found
+    """
+    worth = weights.sum() / np.square(weights).sum()
+    batch = Batch(rows, weights * worth)
+    yield _making(batch)
+    joint = yield from batch.log_joint_slices(before)
+    shares = normalised(joint)[0]
+    parameters = yield from converged(batch, shares, found.route.prior, tolerance=5e-4)
+    if found.background:
+        parameters = with_background(batch, parameters)
+    return found._replace(parameters=parameters)
+
+
+def _routes(shrinkage: float | None) -> list[Route]:
     """Those to try, or the one for a shrinkage that is given."""
     if shrinkage is not None:
-        return [Route(Prior(shrinkage, diagonal))]
-    longest = [Route(Prior(rows, diagonal)) for rows in _PRIORS]
-    return longest + [Route(Prior(rows, diagonal), flattest=True) for rows in _FLATTEST_PRIORS]
+        return [Route(Prior(shrinkage))]
+    longest = [Route(Prior(rows)) for rows in _PRIORS]
+    return longest + [Route(Prior(rows), flattest=True) for rows in _FLATTEST_PRIORS]
+
+
+def _rivals(choices: list[Choice], choice: Choice) -> tuple[Route, ...]:
+    """The routes that led furthest, the one chosen among them."""
+    best = dict.fromkeys(dict.fromkeys(each.route for each in choices), -np.inf)
+    for each in choices:
+        best[each.route] = max(best[each.route], _worth(each))
+    best[choice.route] = np.inf
+    return tuple(sorted(best, key=best.__getitem__, reverse=True)[:_MOST_RIVALS])
 
 
 def most_components(n_rows: float, n_features: int) -> int:
@@ -326,7 +385,7 @@ def _background(together: Scatter) -> Parameters:
     return Parameters(means, _WIDE * covariances, weights)
 
 
-def _with_background(batch: Batch, parameters: Parameters) -> Parameters:
+def with_background(batch: Batch, parameters: Parameters) -> Parameters:
     """The mixture with a wide component that counts for one row."""
     wide = _background(batch.scatter_of_all())
     share = 1.0 / (1.0 + len(batch))

@@ -10,10 +10,11 @@ from figmn import validation
 from figmn._typing import AnyArray
 from figmn.engines import choice
 from figmn.settings import Settings
-from figmn.stream.phases import MixtureWarmUp, Phase, Streaming
+from figmn.stream.phases import FitWarmUp, Phase, Streaming, warming_up
 from figmn.stream.retained_sample import RetainedSample
 from figmn.stream.row_buffer import RowBuffer
 from figmn.stream.start import Growth
+from figmn.stream.streaming import Review
 
 _OPTIONAL: Final = (
     "scale",
@@ -32,14 +33,18 @@ _OPTIONAL: Final = (
 )
 
 
+_REVIEW = "review/"  # before the names of what a review has begun with
+
+
 def pack(phase: Phase) -> dict[str, AnyArray]:
     """Named arrays that hold all that learning goes on from."""
-    if isinstance(phase, MixtureWarmUp):
+    if not isinstance(phase, Streaming):
         components = choice.no_components(phase.buffer.n_features, phase.settings.update)
         components.moments[1] = phase.center
         arrays = choice.pack(components)
         arrays["held_rows"], arrays["held_weights"] = phase.buffer.rows, phase.buffer.weights
-        arrays["held_together"] = np.array([phase.at_least])
+        together = phase.together if isinstance(phase, FitWarmUp) else 0
+        arrays["held_together"] = np.array([together])
     else:
         arrays = choice.pack(phase.components)
         if phase.growth is not None:
@@ -47,6 +52,8 @@ def pack(phase: Phase) -> dict[str, AnyArray]:
             arrays["growth_most"] = np.array([phase.growth.most])
         if phase.sample is not None:
             arrays |= _pack_sample(phase.sample)
+        if phase.review is not None:
+            arrays |= _pack_review(phase.review)
     if phase.scale is not None:
         arrays["scale"] = phase.scale
     return arrays
@@ -64,6 +71,19 @@ def _pack_sample(sample: RetainedSample) -> dict[str, AnyArray]:
     }
 
 
+def _pack_review(review: Review) -> dict[str, AnyArray]:
+    """What a review began with, and the rows since: the same work is done again from there."""
+    later = review.later.split(review.arrived)[0]
+    arrays = {
+        **choice.pack(review.before),
+        "sample_rows": review.sample.rows,
+        "sample_weights": review.sample.weights,
+        "later_rows": later.rows,
+        "later_weights": later.weights,
+    }
+    return {_REVIEW + name: array for name, array in arrays.items()}
+
+
 def unpack(settings: Settings, arrays: dict[str, AnyArray]) -> Phase:
     """Inverse of :func:`pack`.
 
@@ -72,6 +92,8 @@ def unpack(settings: Settings, arrays: dict[str, AnyArray]) -> Phase:
     ValueError
         On arrays that no learning could have produced, as in a forged file.
     """
+    review = {name: array for name, array in arrays.items() if name.startswith(_REVIEW)}
+    arrays = {name: array for name, array in arrays.items() if name not in review}
     optional = {name: array for name, array in arrays.items() if name in _OPTIONAL}
     components = choice.unpack(
         {name: array for name, array in arrays.items() if name not in _OPTIONAL}
@@ -83,16 +105,36 @@ def unpack(settings: Settings, arrays: dict[str, AnyArray]) -> Phase:
     if "held_rows" in optional and "held_weights" in optional:
         rows = validation.as_rows(optional["held_rows"], n_features)
         weights = validation.as_weights(optional["held_weights"], len(rows))
-        at_least = _count(optional.get("held_together", np.zeros(1, dtype=np.int64)))
-        if at_least > len(rows):
+        together = _count(optional.get("held_together", np.zeros(1, dtype=np.int64)))
+        if together > len(rows):
             raise ValueError("more rows are to be fitted together than there are")
         buffer, center = RowBuffer(rows, weights), components.moments[1]
-        return MixtureWarmUp(settings, buffer, scale, center, at_least)
+        return warming_up(settings, buffer, scale, center, together)
     if "growth_scale" in optional and "growth_most" in optional:
         growth_scale = validation.as_scale(optional["growth_scale"], n_features)
         growth = Growth(growth_scale, _count(optional["growth_most"]))
     sample = _unpack_sample(optional, n_features) if "sample_rows" in optional else None
-    return Streaming(settings, components, scale, growth, sample)
+    streaming = Streaming(settings, components, scale, growth, sample)
+    if review:
+        streaming.review = _unpack_review(
+            {name.removeprefix(_REVIEW): array for name, array in review.items()}, streaming
+        )
+    return streaming
+
+
+def _unpack_review(arrays: dict[str, AnyArray], now: Streaming) -> Review:
+    names = ("sample_rows", "sample_weights", "later_rows", "later_weights")
+    sample_rows, sample_weights, later_rows, later_weights = (arrays[name] for name in names)
+    before = choice.unpack({name: arrays[name] for name in arrays if name not in names})
+    if before.n_features != now.n_features or len(sample_rows) == 0:
+        raise ValueError("the review of the stream is none that learning could have begun")
+    sample, later = (
+        RowBuffer(
+            validation.as_rows(rows, now.n_features), validation.as_weights(weights, len(rows))
+        )
+        for rows, weights in ((sample_rows, sample_weights), (later_rows, later_weights))
+    )
+    return Review(now.settings, now.scale, sample, before, later)
 
 
 def _unpack_sample(arrays: dict[str, AnyArray], n_features: int) -> RetainedSample:

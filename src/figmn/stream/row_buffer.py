@@ -112,6 +112,12 @@ def last_refit(count: int, least: int) -> int:
     return steps[max(bisect_right(steps, count) - 1, 0)]
 
 
+def next_refit(count: int, least: int) -> int:
+    """The smallest such step beyond ``count``."""
+    steps = _refits(least)
+    return steps[bisect_right(steps, count)]
+
+
 @cache
 def _refits(least: int) -> list[int]:
     steps = [least]

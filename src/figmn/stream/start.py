@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn._typing import Array
 from figmn.batch import gaps, selection
-from figmn.batch.em import Batch, Parameters, Prior, converged, normalised
-from figmn.batch.selection import Preferences
+from figmn.batch.em import FLOOR, Batch, Parameters, Prior, converged, normalised
+from figmn.batch.selection import Found, Preferences, Route
 from figmn.batch.slices import Slices, cost
 from figmn.engines import factors
 from figmn.engines.interface import Components
@@ -66,13 +67,38 @@ class Growth(NamedTuple):
         return cls(scale, most)
 
 
+class Start(NamedTuple):
+    """Components fitted to rows, as if these had been learnt, and how they were found."""
+
+    components: DenseComponents
+    found: Found
+
+
+class _Standard(NamedTuple):
+    """Rows in standard units."""
+
+    rows: Array
+    """Shape (N, D), in an order of their own."""
+    weights: Array
+    """Shape (N,): proportions."""
+    center: Array
+    """Shape (D,)."""
+    units: Array
+    """Shape (D,)."""
+    moments: Array
+    """Shape (3, D): of the columns."""
+    mass: float
+    """Weight of all rows."""
+
+
 def started(
     buffer: RowBuffer,
     scale: Array | None,
     preferences: Preferences,
     retention: float,
     before: Components | None = None,
-) -> Slices[DenseComponents]:
+    routes: Sequence[Route] = (),
+) -> Slices[Start]:
     """Components fitted to rows by EM, as if these had been learnt.
 
     Parameters
@@ -86,7 +112,43 @@ def started(
         What each row leaves of the weight of those before it.
     before : Components or None
         Have learnt a longer stream, for which the rows stand.
+    routes : sequence of Route
+        Ways to choose the number of components, instead of all.
     """
+    standard = _standardised(buffer, scale, retention)
+    yield cost(100.0 * buffer.rows.size)
+    found = yield from _fitted(standard.rows, standard.weights, preferences, routes)
+    components = _learnt(standard, found, len(buffer))
+    if before is not None:
+        components.masses[:] *= before.masses.sum() / standard.mass
+        components.state.moments[:] = before.moments
+        components.state.size[1] = components.ages[:] = before.n_learnt
+    return Start(components, found)
+
+
+def refined(
+    buffer: RowBuffer, scale: Array | None, retention: float, now: Components, found: Found
+) -> Slices[Start]:
+    """What has become of components that were found among fewer rows, fitted to all of them.
+
+    Parameters
+    ----------
+    buffer : RowBuffer
+    scale, retention
+        As for :func:`started`.
+    now : Components
+    found : Found
+    """
+    standard = _standardised(buffer, scale, retention)
+    yield cost(100.0 * buffer.rows.size)
+    before, rows = _parameters(now, standard.center, standard.units), standard.rows
+    if np.isnan(rows).any():
+        rows = yield from gaps.drawn(_components(before, 1.0), rows, np.random.default_rng(0))
+    found = yield from selection.refined(rows, standard.weights, before, found)
+    return Start(_learnt(standard, found, len(buffer)), found)
+
+
+def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _Standard:
     weights = _faded(buffer.weights, retention)
     # In an order of their own, so that the one they came in makes no difference to rounding.
     order = np.lexsort((weights, *buffer.rows.T))
@@ -102,16 +164,21 @@ def started(
     telling = np.where(ignored, np.nan, rows)
     usual = moments if counted.all() else moments_of(telling, buffer.weights[order])
     units = _units(telling, usual, scale)
-    standard = np.where(ignored, 0.0, (rows - usual[1]) / units)
-    parameters = yield from _fitted(
-        standard, np.maximum(proportions, _LEAST_PROPORTION), preferences
+    return _Standard(
+        np.where(ignored, 0.0, (rows - usual[1]) / units),
+        np.maximum(proportions, _LEAST_PROPORTION),
+        usual[1],
+        units,
+        moments,
+        float(weights.sum()),
     )
-    mass = weights.sum() if before is None else before.masses.sum()
-    n_learnt = len(rows) if before is None else before.n_learnt
-    components = _components(parameters, usual[1], units, mass)
-    components.state.moments[:] = moments if before is None else before.moments
-    components.state.size[1] = n_learnt
-    components.state.ages[: components.n_components] = n_learnt
+
+
+def _learnt(standard: _Standard, found: Found, n_rows: int) -> DenseComponents:
+    """Components of rows, with all that these have told beside."""
+    components = _components(found.parameters, standard.mass, standard.center, standard.units)
+    components.state.moments[:] = standard.moments
+    components.state.size[1] = components.ages[:] = n_rows
     return components
 
 
@@ -144,10 +211,12 @@ def _faded(weights: Array, retention: float) -> Array:
     return left
 
 
-def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Parameters]:
+def _fitted(
+    rows: Array, weights: Array, preferences: Preferences, routes: Sequence[Route]
+) -> Slices[Found]:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
-        return (yield from selection.fitted(rows, weights, preferences))
+        return (yield from selection.fitted(rows, weights, preferences, routes))
     n_features, random = rows.shape[1], np.random.default_rng(0)
     alone = DenseComponents(dense_state.empty(n_features, 1))
     for start in range(0, len(rows), _FEW_ROWS):
@@ -155,14 +224,14 @@ def _fitted(rows: Array, weights: Array, preferences: Preferences) -> Slices[Par
         learn(alone, rows[part], weights[part], _one_component(n_features))
         yield cost(10.0 * _FEW_ROWS * n_features**2)
     complete = yield from gaps.drawn(alone, rows, random)
-    parameters = yield from selection.fitted(complete, weights, preferences)
+    found = yield from selection.fitted(complete, weights, preferences, routes)
+    parameters = found.parameters
     prior = _REFILLED_PRIOR if preferences.shrinkage is None else preferences.shrinkage
     for _ in range(_FILLINGS):
-        components = _components(parameters, np.zeros(n_features), np.ones(n_features), 1.0)
-        batch = Batch((yield from gaps.drawn(components, rows, random)), weights)
+        batch = Batch((yield from gaps.drawn(_components(parameters, 1.0), rows, random)), weights)
         joint = yield from batch.log_joint_slices(parameters)
         parameters = yield from converged(batch, normalised(joint)[0], Prior(prior))
-    return parameters
+    return found._replace(parameters=parameters)
 
 
 def _one_component(n_features: int) -> Rule:
@@ -182,9 +251,12 @@ def _one_component(n_features: int) -> Rule:
 
 
 def _components(
-    parameters: Parameters, center: Array, units: Array, mass: float
+    parameters: Parameters, mass: float, center: Array | None = None, units: Array | None = None
 ) -> DenseComponents:
-    """Components of given parameters, in the columns' own units."""
+    """Components of given parameters, in the columns' own units if these are given."""
+    n_features = parameters.means.shape[1]
+    center = np.zeros(n_features) if center is None else center
+    units = np.ones(n_features) if units is None else units
     whiteners, variances = factors.factor(parameters.covariances)
     state = dense_state.from_factors(
         center + parameters.means * units,
@@ -193,3 +265,13 @@ def _components(
         parameters.weights * mass,
     )
     return DenseComponents(state)
+
+
+def _parameters(components: Components, center: Array, units: Array) -> Parameters:
+    """Parameters of components in standard units."""
+    whiteners, variances = components.factors()
+    covariances = factors.covariances(
+        whiteners * (units / units[:, np.newaxis]), (np.sqrt(variances) / units) ** 2
+    )
+    covariances += FLOOR * np.eye(len(units))
+    return Parameters((components.means - center) / units, covariances, components.weights)
