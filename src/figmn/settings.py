@@ -2,7 +2,7 @@
 
 To add a setting to all models, add a field to :class:`SharedSettings`: the mixture and the
 estimators take it, check it, show it in their signatures and describe it in their
-docstrings. What it does to learning is for :mod:`figmn.stream.rules` to say.
+docstrings. What it does to learning is for :mod:`figmn.stream.settings_to_rule` to say.
 """
 
 from __future__ import annotations

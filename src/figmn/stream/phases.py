@@ -27,7 +27,7 @@ from figmn.settings import Settings
 from figmn.stream import driver
 from figmn.stream.retained_sample import RetainedSample
 from figmn.stream.row_buffer import RowBuffer, last_refit
-from figmn.stream.rules import preferences_of, rule_of
+from figmn.stream.settings_to_rule import preferences_of, rule_of
 from figmn.stream.start import LEAST_ROWS, Growth, started
 from figmn.stream.warm_up import WarmUp
 
