@@ -28,9 +28,10 @@ $(VENV)/bench: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	touch $@
 
-# Numba does not notice when a kernel changes that another one calls.
-$(VENV)/kernels: $(VENV)/demo $(wildcard src/figmn/kernels/*.py src/figmn/engines/*/*_kernel.py) \
-		src/figmn/engines/strides/certainty.py src/figmn/engines/strides/pooled_update.py
+# Numba does not notice when a kernel changes that another one calls. Whatever is compiled, or
+# gives its constants to what is, imports the compiler's flags or limits.
+$(VENV)/kernels: $(VENV)/demo src/figmn/kernels/compiler.py \
+		$(shell grep -rl 'kernels.compiler' src --include='*.py')
 	find src -name '*.nb[ci]' -delete
 	touch $@
 

@@ -19,6 +19,7 @@ from figmn.engines.responsibilities import normalised
 from figmn.kernels.blas import add_product, solve_lower
 from figmn.kernels.evaluation import likely, regress
 from figmn.reference import IGMN
+from figmn.stream import driver
 from helpers import assert_equal_mixtures, assert_equal_models, clusters, reference_like
 
 
@@ -97,6 +98,26 @@ def test_components_come_and_go_in_the_middle_of_blocks(n_features, threshold):
     for row in rows:
         singly.learn_one(row)
     assert_equal_mixtures(singly, plain, rtol=1e-8)
+
+
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_engines_hand_back_only_where_a_component_is_spurious(least, threshold, monkeypatch):
+    rows = clusters(200, 6, seed=5)
+    rows[::20] += 100.0 * np.random.default_rng(5).normal(size=(10, 6))
+    rows[::3, 1] = np.nan
+    removed = []
+
+    def counted(components, rule, prune=driver.prune):
+        before = components.n_components
+        prune(components, rule)
+        removed.append(before - components.n_components)
+
+    monkeypatch.setattr(driver, "prune", counted)
+    threshold(least)
+    settings = {"scale": 5.0, "beta": 1e-6, "prune_age": 30, "prune_mass": 3.0}
+    Mixture(6, **settings).learn(rows)
+    assert len(removed) > 3
+    assert min(removed) > 0
 
 
 @pytest.mark.parametrize("factor", [0.2, 1.0, 3.0])

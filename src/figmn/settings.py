@@ -2,7 +2,7 @@
 
 To add a setting to all models, add a field to :class:`SharedSettings`: the mixture and the
 estimators take it, check it, show it in their signatures and describe it in their
-docstrings. What it does to learning is for :mod:`figmn.stream.rules` to say.
+docstrings. What it does to learning is for :mod:`figmn.stream.settings_to_rule` to say.
 """
 
 from __future__ import annotations
@@ -41,10 +41,15 @@ def _or_none(check: Check) -> Check:
     return lambda value, name: None if value is None else check(value, name)
 
 
-def _update_rule(value: Any, name: str) -> Any:
-    if value not in ("exact", "paper"):
-        raise ValueError(f"{name} must be 'exact' or 'paper', not {value!r}.")
-    return value
+def _one_of(*allowed: str) -> Check:
+    def check(value: Any, name: str) -> str:
+        # What is not text, such as an array, need not be comparable with it.
+        if not (isinstance(value, str) and value in allowed):
+            choices = " or ".join(map(repr, allowed))
+            raise ValueError(f"{name} must be {choices}, not {value!r}.")
+        return value
+
+    return check
 
 
 def is_auto(value: object) -> bool:
@@ -119,7 +124,7 @@ class Settings(SharedSettings):
         """The covariance update: moment-exact, or as printed in the paper (and exact
         where that would lose positive definiteness). A row with missing entries
         always takes the exact one.""",
-        _update_rule,
+        _one_of("exact", "paper"),
     )
     warmup: int | None = setting(
         None,

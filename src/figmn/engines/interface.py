@@ -14,7 +14,17 @@ from figmn.kernels.rule import Rule
 
 
 class Engine(Protocol):
-    """One way to learn a chunk of rows: the components, rows and rule are its own."""
+    """One way to learn a chunk of rows.
+
+    An engine is made for one chunk: from components, which it changes in place, rows of shape
+    (N, D), weights of shape (N,) and the rule. A chunk is what reaches the driver of the
+    stream. That may be less than what a caller has passed, even no rows at all.
+
+    The driver calls :meth:`advance` until all rows are learnt. After ``NOVEL`` it starts
+    exactly one component from row ``stop``, and goes on with ``advance(stop + 1)``. After
+    ``SPURIOUS`` it may remove components, and goes on with ``advance(stop)``. ``NOTHING``
+    before the end of the chunk means: call again, with ``advance(stop)``.
+    """
 
     def advance(self, start: int) -> tuple[int, int]:
         """Learn rows from ``start`` on, as far as that goes without help.
@@ -22,10 +32,11 @@ class Engine(Protocol):
         Returns
         -------
         stop : int
-            The first row not learnt.
+            The first row not learnt; N if there is none.
         event : int
-            ``NOTHING``; or ``NOVEL``: that row starts a component, and has changed nothing
-            yet; or ``SPURIOUS``: the row before it has left components to be removed.
+            ``NOTHING``; or ``NOVEL``: row ``stop`` starts a component, and has changed
+            nothing yet; or ``SPURIOUS``: after the row before it, components may have to be
+            removed.
         """
         ...
 
@@ -85,8 +96,8 @@ class Split(NamedTuple):
 class Components(ABC):
     """K Gaussian components over D variables.
 
-    What is asked of all of them are properties, as views; a kind of components adds how its
-    covariances are held, in nine methods.
+    Per-component values are properties that return views, but for ``weights``. A kind of
+    components adds how its covariances are held, in nine methods.
     """
 
     state: Standing

@@ -5,7 +5,7 @@ For a row :math:`x` of weight :math:`a`, with the squared Mahalanobis distances
 
 - every mass fades, if rows are forgotten: :func:`fade`;
 - the row is novel, and starts a component, if no distance is below the chi-square
-  threshold: :func:`is_novel`;
+  threshold and there are fewer than ``max_components``: :func:`is_novel`;
 - else component :math:`j` gains :math:`a\,p(j \mid x)`, its responsibility for the row:
   :func:`normalise`;
 - and components may be spurious by now: :func:`is_spurious`.
@@ -19,18 +19,20 @@ import math
 from typing import NamedTuple
 
 from figmn._typing import Array, IntArray
-from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, internal, uncounted
+from figmn.kernels.compiler import LOG_ZERO, SMALLEST_MASS, inlined, uncounted
 
 NOTHING, NOVEL, SPURIOUS = 0, 1, 2
 """Events after which an engine hands back: nothing is to be done but to go on; or the row
-where it stopped starts a component; or the row before it has left a component to be removed."""
+where it stopped starts a component; or, after the row before it, components may have to be
+removed."""
 
 
 class Rule(NamedTuple):
     """What learning needs to know of the settings."""
 
     thresholds: Array
-    """Shape (D + 1,): squared distance at which a row is novel, by known entries."""
+    """Shape (D + 1,): squared distance at which a row is novel, indexed by the number of
+    known entries."""
     scale: Array
     """Shape (D,): standard deviations for new components, unless adaptive."""
     adaptive: bool
@@ -75,7 +77,11 @@ def faded(mass: float, left: float) -> float:
 
 @inlined
 def is_novel(count: int, nearest: float, n_known: int, rule: Rule) -> bool:
-    """Whether a row starts a component: equation 1 of the paper, by its smallest distance."""
+    """Whether a row starts a component.
+
+    It does if no component is within the threshold for as many known entries as the row has,
+    and there is room for one more. The first row always does. Equation 1 of the paper.
+    """
     near = count > 0 and nearest < rule.thresholds[n_known]
     return count < rule.max_components and not near
 
@@ -123,7 +129,7 @@ def heaviest_of(count: int, masses: Array) -> tuple[int, float]:
     return heaviest, total
 
 
-@internal
+@uncounted
 def any_spurious(count: int, masses: Array, ages: IntArray, rule: Rule) -> bool:
     """Whether one of the first components is to be removed."""
     heaviest, total = heaviest_of(count, masses)

@@ -2,7 +2,7 @@
 
 ====================  =======================================================
 ``driver``            the algorithm: advance, create, prune
-``rules``             what the settings mean for it
+``settings_to_rule``  what the settings mean for it
 ``phases``            warming up and streaming
 ``warm_up``           rows held back, and the model they lead to; shared with classes
 ``row_buffer``        such rows

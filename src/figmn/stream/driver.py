@@ -7,8 +7,11 @@ r"""The incremental mixture's algorithm: Algorithms 1 to 3 of Pinto & Engel.
         else:                        update every component       Algorithm 2
         remove components that have proved spurious
 
-An *engine* advances through a chunk of rows and updates components on its way; it hands
-back where a component is to be created or removed, which is done here and nowhere else.
+An *engine* advances through a chunk of rows and updates components on its way; it hands back
+where a row is to start a component, or components may have to be removed: along the stream
+that is done here and nowhere else. (A mixture without settings gets its first components from
+EM, in :mod:`figmn.stream.start`, and new ones if the stream has changed.)
+
 The update of component ``j``, which engines do row by row, many rows at a time, or in
 matrix products, all with the same result, is (the paper's equation numbers)
 
@@ -46,8 +49,9 @@ def learn(components: Components, rows: Array, weights: Array, rule: Rule) -> No
     Parameters
     ----------
     components : Components
-        Changed in place. Between any two statements they are those of a prefix of the rows,
-        but within a block of the engine for many variables.
+        Changed in place, a row or a stretch of rows at a time. If learning is interrupted,
+        dense components have learnt the rows up to some row, though a spurious one may still
+        be there; low-rank ones may be left in the middle of a row or of a block.
     rows : array of shape (N, D)
         NaN marks a missing entry. A row with nothing known is passed over.
     weights : array of shape (N,)

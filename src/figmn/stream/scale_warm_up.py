@@ -12,7 +12,7 @@ from figmn.engines.scale import moments_of, suggested_scale
 from figmn.settings import Settings
 from figmn.stream import driver
 from figmn.stream.row_buffer import RowBuffer, last_refit
-from figmn.stream.rules import rule_of
+from figmn.stream.settings_to_rule import rule_of
 from figmn.stream.streaming import Streaming
 from figmn.stream.warm_up import WarmUp
 

@@ -20,7 +20,7 @@ from figmn.stream import driver
 from figmn.stream.refit import Refit
 from figmn.stream.retained_sample import RetainedSample
 from figmn.stream.row_buffer import RowBuffer
-from figmn.stream.rules import preferences_of, rule_of
+from figmn.stream.settings_to_rule import preferences_of, rule_of
 from figmn.stream.start import Growth, started
 
 _JUDGES: Final = 8  # one of so many rows is left out, to judge by

@@ -20,6 +20,7 @@ from figmn.kernels.rule import (
     NOVEL,
     SPURIOUS,
     Rule,
+    any_spurious,
     fade,
     is_novel,
     only_updating,
@@ -126,4 +127,7 @@ class BlockEngine:
         learn(row, weight, 0, 1, part, updating, room_for(len(gaining), components.n_features))
         components.take(part, gaining)
         components.note(row, weight, rule)
-        return t + 1, SPURIOUS if interpreted(prunes)(rule) else NOTHING
+        may_prune = interpreted(prunes)(rule)
+        if may_prune and any_spurious(count, components.masses, components.ages, rule):
+            return t + 1, SPURIOUS
+        return t + 1, NOTHING

@@ -1,8 +1,8 @@
 """Row by row: the sequential algorithm as it is written, compiled.
 
-**When.** Fewer than 256 variables, or the update rule as printed in the paper: in chunks of
-fewer than 500 rows, with a ``half_life``, and wherever strides do not pay. Other engines
-come back to it for rows that they cannot learn.
+**When.** Always with the update rule as printed in the paper. Else below 256 variables: in
+chunks of fewer than 500 rows, with a ``half_life``, and wherever strides do not pay. Other
+engines come back to it for rows that they cannot learn.
 
 **Cost.** O(K D^2) a row, less for components that a row cannot concern: their distance is
 bounded from below by the first few variables. Two D x D matrices a component.

@@ -14,7 +14,7 @@ from figmn.kernels.rule import NOTHING, Rule
 _LEAST_ROWS = 500  # in a smaller chunk they are learnt one by one
 _SHORTEST, _LONGEST = 125, 4000  # rows of a stride; powers of two would share lines of the cache
 _SHORTEST_REST, _LONGEST_REST = 64, 2048  # rows learnt one by one, where strides do not pay
-_UNCERTAIN = 4  # certain rows that could be learnt while one is learnt that is not
+_UNCERTAIN = 4  # an uncertain row costs as much as this many certain ones
 _MATURE = 100  # rows of a component that are likely to allow for strides
 
 
@@ -22,8 +22,8 @@ class StrideEngine(RowEngine):
     """Strides, and stretches of rows one by one between them.
 
     Strides become longer while they last, and shorter where they end early, or where
-    more rows are uncertain than need be. Where most of them rightly are, rows are learnt
-    one by one for ever longer times. Nothing but rounding depends on it.
+    more rows are uncertain than need be. Where most rows are uncertain, longer and longer
+    stretches are learnt one by one. Nothing but rounding depends on it.
 
     Parameters
     ----------
