@@ -7,7 +7,6 @@ the solution before. Nothing is random, and components go where rows are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -26,21 +25,15 @@ from figmn.batch.em import (
 )
 from figmn.batch.slices import Slices, cost
 
-_PRIORS: Final = (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)  # rows
-_FLATTEST_PRIORS: Final = (0.0, 10.0)
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
 _LEAST_ROWS: Final = 8.0  # a component, on average and to be split
 _ROWS_A_VARIABLE: Final = 2.0  # the same: with fewer a covariance says nothing of its own
 _STEEPNESS: Final = 4.0  # of a split, against standard deviations along the axis
 _FOLDS: Final = 4
-_FEW_ROWS: Final = 1500  # up to here every fold is left out in turn, beyond only the first
 _LITTLE_WORK: Final = 10**9  # products of entries, for the same
 _PATIENCE: Final = 2  # steps without a gain, before the climb ends
-_LEAST_STEPS: Final = 5  # of a climb, before it is compared with others
-_BEHIND: Final = 4.0  # standard errors below the best of them, when it is given up
 _MOST_STEPS: Final = 14
-_MOST_RIVALS: Final = 3  # routes to try when more rows have come
 _HOPELESS: Final = 10.0  # nats a column below which it no longer matters how far
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
@@ -92,23 +85,49 @@ class Preferences(NamedTuple):
     parsimony: float = 1.0
 
 
-class Found(NamedTuple):
-    """A mixture, and how it was found."""
+class Search(NamedTuple):
+    """How thoroughly to look."""
 
-    parameters: Parameters
-    route: Route
-    background: bool
-    """Whether its last component is a wide one that counts for one row."""
-    rivals: tuple[Route, ...]
-    """Routes that came close to the best, which is among them."""
+    routes: tuple[Route, ...]
+    """Those to try, unless the shrinkage is given."""
+    few_rows: int
+    """Up to here every fold is left out in turn, beyond only the first."""
+    least_steps: int
+    """Of a climb, before it is compared with others."""
+    behind: float
+    """Standard errors below the best of them, when it is given up."""
+    tolerance: float
+    """Of EM on the way: nats a row and column."""
+
+
+THOROUGH: Final = Search(
+    routes=(
+        *(Route(Prior(rows)) for rows in (0.0, 1.0, 10.0, 100.0, 1000.0, np.inf)),
+        *(Route(Prior(rows), flattest=True) for rows in (0.0, 10.0)),
+    ),
+    few_rows=1500,
+    least_steps=5,
+    behind=4.0,
+    tolerance=5e-4,
+)
+"""For a fit that lasts."""
+
+QUICK: Final = Search(
+    routes=(
+        *(Route(Prior(rows)) for rows in (0.0, 1.0, 100.0)),
+        Route(Prior(0.0), flattest=True),
+    ),
+    few_rows=400,
+    least_steps=3,
+    behind=2.5,
+    tolerance=1e-3,
+)
+"""For a fit that the next one will replace."""
 
 
 def fitted(
-    rows: Array,
-    weights: Array,
-    preferences: Preferences,
-    routes: Sequence[Route] = (),
-) -> Slices[Found]:
+    rows: Array, weights: Array, preferences: Preferences, search: Search = THOROUGH
+) -> Slices[Parameters]:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -117,8 +136,7 @@ def fitted(
         Complete, in standard units. Their order makes no difference but to rounding.
     weights : array of shape (N,)
     preferences : Preferences
-    routes : sequence of Route
-        Those to try, instead of all.
+    search : Search
     """
     bound, shrinkage, parsimony = preferences
     order = np.lexsort(rows.T)
@@ -128,59 +146,19 @@ def fitted(
     supported = most_components(batch.weights.sum(), rows.shape[1])
     most = supported if bound is None else min(bound, supported)
     yield _making(batch)
-    folds = yield from _folds(batch)
+    folds = yield from _folds(batch, search.few_rows)
     diagonal = yield from _diagonal(folds)
-    tried = [route.with_diagonal(diagonal) for route in routes or _routes(shrinkage)]
-    climbs = [_Climb(folds, route, most) for route in tried]
-    choices = yield from _raced(climbs)
-    choice = _best(choices, parsimony)
+    routes = search.routes if shrinkage is None else (Route(Prior(shrinkage)),)
+    climbs = [_Climb(folds, route.with_diagonal(diagonal), most, search) for route in routes]
+    choice = _best((yield from _raced(climbs, search)), parsimony)
     parameters = maximised(batch.scatter_of_all(), choice.route.prior)
     for _ in range(choice.steps):
-        parameters = yield from _stepped(batch, parameters, choice.route, most, tolerance=2.5e-4)
-    background = choice.background and (bound is None or len(parameters.weights) < bound)
-    if background:
-        parameters = with_background(batch, parameters)
-    return Found(parameters, choice.route, background, _rivals(choices, choice))
-
-
-def refined(rows: Array, weights: Array, before: Parameters, found: Found) -> Slices[Found]:
-    """A mixture that was found among fewer rows, by rounds of EM from there on.
-
-    Parameters
-    ----------
-    rows : array of shape (N, D)
-        Complete, in standard units.
-    weights : array of shape (N,)
-    before : Parameters
-        What has become of the mixture, in the same units.
-    found : Found
-    """
-    worth = weights.sum() / np.square(weights).sum()
-    batch = Batch(rows, weights * worth)
-    yield _making(batch)
-    joint = yield from batch.log_joint_slices(before)
-    shares = normalised(joint)[0]
-    parameters = yield from converged(batch, shares, found.route.prior, tolerance=5e-4)
-    if found.background:
-        parameters = with_background(batch, parameters)
-    return found._replace(parameters=parameters)
-
-
-def _routes(shrinkage: float | None) -> list[Route]:
-    """Those to try, or the one for a shrinkage that is given."""
-    if shrinkage is not None:
-        return [Route(Prior(shrinkage))]
-    longest = [Route(Prior(rows)) for rows in _PRIORS]
-    return longest + [Route(Prior(rows), flattest=True) for rows in _FLATTEST_PRIORS]
-
-
-def _rivals(choices: list[Choice], choice: Choice) -> tuple[Route, ...]:
-    """The routes that led furthest, the one chosen among them."""
-    best = dict.fromkeys(dict.fromkeys(each.route for each in choices), -np.inf)
-    for each in choices:
-        best[each.route] = max(best[each.route], _worth(each))
-    best[choice.route] = np.inf
-    return tuple(sorted(best, key=best.__getitem__, reverse=True)[:_MOST_RIVALS])
+        parameters = yield from _stepped(
+            batch, parameters, choice.route, most, tolerance=0.5 * search.tolerance
+        )
+    if choice.background and (bound is None or len(parameters.weights) < bound):
+        parameters = _with_background(batch, parameters)
+    return parameters
 
 
 def most_components(n_rows: float, n_features: int) -> int:
@@ -205,11 +183,11 @@ def _making(batch: Batch) -> float:
     return cost(10.0 * len(batch) * batch.rows.shape[1] ** 2)
 
 
-def _folds(batch: Batch) -> Slices[list[Fold]]:
+def _folds(batch: Batch, few_rows: int) -> Slices[list[Fold]]:
     count, n_features = batch.rows.shape
     order: Index = np.random.default_rng(0).permutation(count)
     parts = [np.sort(order[first::_FOLDS]) for first in range(_FOLDS)]
-    few = count <= _FEW_ROWS and count * n_features**2 <= _LITTLE_WORK
+    few = count <= few_rows and count * n_features**2 <= _LITTLE_WORK
     folds = []
     for part in parts if few else parts[:1]:
         known = batch.subset(np.setdiff1d(np.arange(count), part))
@@ -241,7 +219,7 @@ def _limited(scores: Array, batch: Batch) -> Array:
     return limited
 
 
-def _raced(climbs: list[_Climb]) -> Slices[list[Choice]]:
+def _raced(climbs: list[_Climb], search: Search) -> Slices[list[Choice]]:
     """Choices along climbs that go up side by side, each until it falls behind or ends."""
     choices: list[Choice] = []
     while climbs:
@@ -254,7 +232,7 @@ def _raced(climbs: list[_Climb]) -> Slices[list[Choice]]:
             climb
             for climb, choice in zip(climbs, latest, strict=True)
             if not climb.is_over()
-            and (choice.steps < _LEAST_STEPS or _loss(choice, best) <= _BEHIND)
+            and (choice.steps < search.least_steps or _loss(choice, best) <= search.behind)
         ]
     return choices
 
@@ -281,10 +259,11 @@ class _Climb:
     route : Route
     most : int
         Bound on the number of components.
+    search : Search
     """
 
-    def __init__(self, folds: list[Fold], route: Route, most: int) -> None:
-        self.folds, self.route, self.most = folds, route, most
+    def __init__(self, folds: list[Fold], route: Route, most: int, search: Search) -> None:
+        self.folds, self.route, self.most, self.search = folds, route, most, search
         self.models = [maximised(fold.together, route.prior) for fold in folds]
         self.choices: list[Choice] = []
 
@@ -293,7 +272,11 @@ class _Climb:
         if self.choices:
             for number, fold in enumerate(self.folds):
                 self.models[number] = yield from _stepped(
-                    fold.known, self.models[number], self.route, self.most, tolerance=5e-4
+                    fold.known,
+                    self.models[number],
+                    self.route,
+                    self.most,
+                    tolerance=self.search.tolerance,
                 )
         densities = []
         for fold, model in zip(self.folds, self.models, strict=True):
@@ -385,7 +368,7 @@ def _background(together: Scatter) -> Parameters:
     return Parameters(means, _WIDE * covariances, weights)
 
 
-def with_background(batch: Batch, parameters: Parameters) -> Parameters:
+def _with_background(batch: Batch, parameters: Parameters) -> Parameters:
     """The mixture with a wide component that counts for one row."""
     wide = _background(batch.scatter_of_all())
     share = 1.0 / (1.0 + len(batch))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Final
 
 import numpy as np
 
 from figmn._typing import Array
+from figmn.batch.selection import QUICK
 from figmn.batch.slices import Slices, finished
 from figmn.engines.scale import moments_of
 from figmn.settings import Settings
@@ -15,20 +15,18 @@ from figmn.stream.refit import Refit
 from figmn.stream.retained_sample import RetainedSample
 from figmn.stream.row_buffer import RowBuffer, next_refit
 from figmn.stream.scale_warm_up import learnt_in_order
-from figmn.stream.start import LEAST_ROWS, refined
-from figmn.stream.streaming import Streaming, fitted, from_components
+from figmn.stream.start import LEAST_ROWS
+from figmn.stream.streaming import Streaming, fitted
 
 _FEW: Final = 16  # rows that are followed at once, and not when somebody asks
-_CHOSEN_ANEW: Final = 2.0  # rows against those at the last choice of components
 
 
 class FitWarmUp:
     """Rows kept until there are enough to fit components that last.
 
-    Questions see a provisional model. It learns rows as they come; after every fifth more of
-    them it is refined by EM on all, and after twice as many the number of its components is
-    chosen anew. All of these fits are made while further rows come (:class:`Refit`). What the
-    model is depends on the rows alone: where they come in large chunks, and nobody asks, it is
+    Questions see a provisional model. It learns rows as they come, and after every fifth more
+    of them it is fitted anew, which takes place while further rows come (:class:`Refit`). What
+    it is depends on the rows alone: where they come in large chunks, and nobody asks, it is
     not made, which changes nothing but when that is done.
 
     Parameters
@@ -57,7 +55,6 @@ class FitWarmUp:
         self.together = together
         self._model: Streaming | None = None
         self._followed = 0  # rows that the model has learnt
-        self._chosen_at = 0  # rows to which its components were chosen
         self._refit: Refit | None = None
         self._last: LastingFit | None = None
 
@@ -121,17 +118,21 @@ class FitWarmUp:
             step = next_refit(self._followed, LEAST_ROWS)
             self._follow_to(min(step, len(self.buffer)))
             if self._followed == step and self._refit is None:
-                self._improve()
+                self._refit = self._begun(step)
 
     def _begin(self) -> None:
         """Make the model of the first rows."""
-        first, _ = self.buffer.split(self.together or LEAST_ROWS)
-        self._followed = self._chosen_at = len(first)
+        self._followed = self.together or LEAST_ROWS
+        first, _ = self.buffer.split(self._followed)
         if self.together:
             self._model = finished(fitted(first, self.settings, self.scale, final=True))
         else:
             self._model = self._learnt_in_order(first, final=True)
-            self._refit = ProvisionalFit(first, self._model, anew=True)
+            self._refit = self._begun(self._followed)
+
+    def _begun(self, n_rows: int) -> ProvisionalFit:
+        """A fit to the first rows that is to be made from now on."""
+        return ProvisionalFit(self.buffer.split(n_rows)[0], self.settings, self.scale)
 
     def _follow_to(self, stop: int) -> None:
         """Learn rows to before ``stop``, or until a fit that goes on is finished."""
@@ -147,15 +148,6 @@ class FitWarmUp:
             else:
                 self._model, self._refit = self._refit.result, None
         self._followed = stop
-
-    def _improve(self) -> None:
-        """Begin to fit the rows so far, on the way to more."""
-        assert self._model is not None
-        first, _ = self.buffer.split(self._followed)
-        anew = self._model.found is None or len(first) >= _CHOSEN_ANEW * self._chosen_at
-        if anew:
-            self._chosen_at = len(first)
-        self._refit = ProvisionalFit(first, self._model, anew=anew)
 
     # -- Other phases to go on with ------------------------------------------
 
@@ -186,44 +178,12 @@ class FitWarmUp:
         )
 
 
-class ProvisionalFit(Refit):
-    """A fit to the rows so far, on the way to more.
+class FirstFit(Refit):
+    """A fit to the first rows of a stream.
 
     Parameters
     ----------
     first : RowBuffer
-        The rows.
-    now : Streaming
-        The model up to now.
-    anew : bool
-        Whether the number of components is chosen anew. Else those up to now are refined.
-    """
-
-    def __init__(self, first: RowBuffer, now: Streaming, *, anew: bool) -> None:
-        super().__init__(first.n_features)
-        self.first = first
-        self.settings, self.scale, self.found = now.settings, now.scale, now.found
-        self.components = None if anew else copy.deepcopy(now.components)
-
-    def fit(self) -> Slices[Streaming]:
-        """Choose, among the ways that were best the last time; or refine."""
-        settings, scale, found = self.settings, self.scale, self.found
-        if self.components is None or found is None:
-            routes = () if found is None else found.rivals
-            return (yield from fitted(self.first, settings, scale, final=True, routes=routes))
-        components, found = yield from refined(
-            self.first, scale, settings.retention, self.components, found
-        )
-        return from_components(components, settings, scale, found)
-
-
-class LastingFit(Refit):
-    """The fit that ends the warm-up.
-
-    Parameters
-    ----------
-    first : RowBuffer
-        The rows of the warm-up.
     settings : Settings
     scale : array of shape (D,) or None
     """
@@ -231,6 +191,18 @@ class LastingFit(Refit):
     def __init__(self, first: RowBuffer, settings: Settings, scale: Array | None) -> None:
         super().__init__(first.n_features)
         self.first, self.settings, self.scale = first, settings, scale
+
+
+class ProvisionalFit(FirstFit):
+    """A fit on the way to more rows."""
+
+    def fit(self) -> Slices[Streaming]:
+        """Fit the rows in short."""
+        return (yield from fitted(self.first, self.settings, self.scale, final=True, search=QUICK))
+
+
+class LastingFit(FirstFit):
+    """The fit that ends the warm-up."""
 
     def fit(self) -> Slices[Streaming]:
         """Fit the rows, and keep them as the beginning of the sample."""

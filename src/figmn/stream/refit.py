@@ -14,7 +14,7 @@ from figmn.stream.row_buffer import RowBuffer
 if TYPE_CHECKING:
     from figmn.stream.streaming import Streaming
 
-BUDGET: Final = 3000.0
+BUDGET: Final = 6000.0
 """Microseconds of work that are done with each row."""
 
 _PIECE: Final = 8  # rows that a fit learns at a time, of those that came while it was made

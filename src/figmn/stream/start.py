@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn._typing import Array
 from figmn.batch import gaps, selection
-from figmn.batch.em import FLOOR, Batch, Parameters, Prior, converged, normalised
-from figmn.batch.selection import Found, Preferences, Route
+from figmn.batch.em import Batch, Parameters, Prior, converged, normalised
+from figmn.batch.selection import THOROUGH, Preferences, Search
 from figmn.batch.slices import Slices, cost
 from figmn.engines import factors
 from figmn.engines.interface import Components
@@ -67,13 +66,6 @@ class Growth(NamedTuple):
         return cls(scale, most)
 
 
-class Start(NamedTuple):
-    """Components fitted to rows, as if these had been learnt, and how they were found."""
-
-    components: DenseComponents
-    found: Found
-
-
 class _Standard(NamedTuple):
     """Rows in standard units."""
 
@@ -97,8 +89,8 @@ def started(
     preferences: Preferences,
     retention: float,
     before: Components | None = None,
-    routes: Sequence[Route] = (),
-) -> Slices[Start]:
+    search: Search = THOROUGH,
+) -> Slices[DenseComponents]:
     """Components fitted to rows by EM, as if these had been learnt.
 
     Parameters
@@ -112,40 +104,20 @@ def started(
         What each row leaves of the weight of those before it.
     before : Components or None
         Have learnt a longer stream, for which the rows stand.
-    routes : sequence of Route
-        Ways to choose the number of components, instead of all.
+    search : Search
+        How thoroughly to look for the number of components.
     """
     standard = _standardised(buffer, scale, retention)
     yield cost(100.0 * buffer.rows.size)
-    found = yield from _fitted(standard.rows, standard.weights, preferences, routes)
-    components = _learnt(standard, found, len(buffer))
+    parameters = yield from _fitted(standard.rows, standard.weights, preferences, search)
+    components = _components(parameters, standard.mass, standard.center, standard.units)
+    components.state.moments[:] = standard.moments
+    components.state.size[1] = components.ages[:] = len(buffer)
     if before is not None:
         components.masses[:] *= before.masses.sum() / standard.mass
         components.state.moments[:] = before.moments
         components.state.size[1] = components.ages[:] = before.n_learnt
-    return Start(components, found)
-
-
-def refined(
-    buffer: RowBuffer, scale: Array | None, retention: float, now: Components, found: Found
-) -> Slices[Start]:
-    """What has become of components that were found among fewer rows, fitted to all of them.
-
-    Parameters
-    ----------
-    buffer : RowBuffer
-    scale, retention
-        As for :func:`started`.
-    now : Components
-    found : Found
-    """
-    standard = _standardised(buffer, scale, retention)
-    yield cost(100.0 * buffer.rows.size)
-    before, rows = _parameters(now, standard.center, standard.units), standard.rows
-    if np.isnan(rows).any():
-        rows = yield from gaps.drawn(_components(before, 1.0), rows, np.random.default_rng(0))
-    found = yield from selection.refined(rows, standard.weights, before, found)
-    return Start(_learnt(standard, found, len(buffer)), found)
+    return components
 
 
 def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _Standard:
@@ -172,14 +144,6 @@ def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _
         moments,
         float(weights.sum()),
     )
-
-
-def _learnt(standard: _Standard, found: Found, n_rows: int) -> DenseComponents:
-    """Components of rows, with all that these have told beside."""
-    components = _components(found.parameters, standard.mass, standard.center, standard.units)
-    components.state.moments[:] = standard.moments
-    components.state.size[1] = components.ages[:] = n_rows
-    return components
 
 
 def _units(rows: Array, moments: Array, scale: Array | None) -> Array:
@@ -212,11 +176,11 @@ def _faded(weights: Array, retention: float) -> Array:
 
 
 def _fitted(
-    rows: Array, weights: Array, preferences: Preferences, routes: Sequence[Route]
-) -> Slices[Found]:
+    rows: Array, weights: Array, preferences: Preferences, search: Search
+) -> Slices[Parameters]:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
-        return (yield from selection.fitted(rows, weights, preferences, routes))
+        return (yield from selection.fitted(rows, weights, preferences, search))
     n_features, random = rows.shape[1], np.random.default_rng(0)
     alone = DenseComponents(dense_state.empty(n_features, 1))
     for start in range(0, len(rows), _FEW_ROWS):
@@ -224,14 +188,13 @@ def _fitted(
         learn(alone, rows[part], weights[part], _one_component(n_features))
         yield cost(10.0 * _FEW_ROWS * n_features**2)
     complete = yield from gaps.drawn(alone, rows, random)
-    found = yield from selection.fitted(complete, weights, preferences, routes)
-    parameters = found.parameters
+    parameters = yield from selection.fitted(complete, weights, preferences, search)
     prior = _REFILLED_PRIOR if preferences.shrinkage is None else preferences.shrinkage
     for _ in range(_FILLINGS):
         batch = Batch((yield from gaps.drawn(_components(parameters, 1.0), rows, random)), weights)
         joint = yield from batch.log_joint_slices(parameters)
         parameters = yield from converged(batch, normalised(joint)[0], Prior(prior))
-    return found._replace(parameters=parameters)
+    return parameters
 
 
 def _one_component(n_features: int) -> Rule:
@@ -265,13 +228,3 @@ def _components(
         parameters.weights * mass,
     )
     return DenseComponents(state)
-
-
-def _parameters(components: Components, center: Array, units: Array) -> Parameters:
-    """Parameters of components in standard units."""
-    whiteners, variances = components.factors()
-    covariances = factors.covariances(
-        whiteners * (units / units[:, np.newaxis]), (np.sqrt(variances) / units) ** 2
-    )
-    covariances += FLOOR * np.eye(len(units))
-    return Parameters((components.means - center) / units, covariances, components.weights)

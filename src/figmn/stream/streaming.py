@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Final, Self
 
 import numpy as np
 
 from figmn._typing import Array
-from figmn.batch.selection import Found, Route
+from figmn.batch.selection import THOROUGH, Search
 from figmn.batch.slices import Slices
 from figmn.engines import choice
 from figmn.engines.interface import Components
@@ -63,7 +62,6 @@ class Streaming:
         self.sample = sample
         self.rule = rule_of(settings, components.n_features, scale, growth)
         self.review: Review | None = None
-        self.found: Found | None = None  # how EM has found the components
 
     @property
     def n_features(self) -> int:
@@ -204,22 +202,16 @@ def fitted(
     *,
     final: bool,
     before: Components | None = None,
-    routes: Sequence[Route] = (),
+    search: Search = THOROUGH,
 ) -> Slices[Streaming]:
     """Fit rows by EM, in place of components before, if there are any."""
     preferences = preferences_of(settings, final=final)
-    components, found = yield from started(
-        buffer, scale, preferences, settings.retention, before, routes
-    )
-    return from_components(components, settings, scale, found)
+    components = yield from started(buffer, scale, preferences, settings.retention, before, search)
+    return from_components(components, settings, scale)
 
 
-def from_components(
-    components: Components, settings: Settings, scale: Array | None, found: Found | None = None
-) -> Streaming:
+def from_components(components: Components, settings: Settings, scale: Array | None) -> Streaming:
     """How to go on from components that EM has fitted."""
     components = choice.suited(components, settings.update)
     growth = Growth.of(components, suggested_scale(components.moments), components.n_learnt)
-    streaming = Streaming(settings, components, scale, growth)
-    streaming.found = found
-    return streaming
+    return Streaming(settings, components, scale, growth)
