@@ -10,7 +10,9 @@ from figmn._typing import AnyArray, Array, Index
 from figmn.engines.responsibilities import normalised
 from figmn.engines.scale import moments_of, suggested_scale
 from figmn.estimators.experts import Expert, part_of
+from figmn.kernels.moments import absorb
 from figmn.mixture import Mixture
+from figmn.settings import is_auto
 from figmn.storage import from_plain, to_plain
 from figmn.stream.row_buffer import RowBuffer, last_refit
 from figmn.stream.warm_up import WarmUp
@@ -27,29 +29,77 @@ class ClassMixtures:
     mixtures : list of Mixture
     counts : array of shape (C,)
         Weights of the classes so far.
-    scale : array of shape (D,)
-        Of the columns.
     settings : dict
         Of the mixtures.
+    scale : array of shape (D,) or None
+        Of the columns. With None it follows from the first rows of all classes together.
+    moments : array of shape (3, D) or None
+        Weights, means and variances of the columns in these rows.
+    n_seen : int
+        How many of them there were so far.
     """
 
     def __init__(
-        self, mixtures: list[Mixture], counts: Array, scale: Array, settings: dict[str, Any]
+        self,
+        mixtures: list[Mixture],
+        counts: Array,
+        settings: dict[str, Any],
+        scale: Array | None,
+        moments: Array | None = None,
+        n_seen: int = 0,
     ) -> None:
         self.mixtures = mixtures
         self.counts = counts
         self.scale = scale
+        self.settings = settings
+        self.n_features = mixtures[0].n_features
+        self.moments = np.zeros((3, self.n_features)) if moments is None else moments
+        self.n_seen = n_seen
         half_life = settings["half_life"]
         self._retention = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
 
     @classmethod
-    def new(cls, n_classes: int, scale: Array, settings: dict[str, Any]) -> Self:
+    def new(
+        cls, n_classes: int, n_features: int, settings: dict[str, Any], scale: Array | None
+    ) -> Self:
         """Mixtures that have learnt nothing."""
-        mixtures = [Mixture(len(scale), scale=scale, **settings) for _ in range(n_classes)]
-        return cls(mixtures, np.zeros(n_classes), scale, settings)
+        mixtures = [Mixture(n_features, scale=scale, **settings) for _ in range(n_classes)]
+        return cls(mixtures, np.zeros(n_classes), settings, scale)
+
+    def with_classes(self, count: int) -> ClassMixtures:
+        """The same with further classes, of which nothing is known; these mixtures are copies."""
+        new = ClassMixtures.new(count, self.n_features, self.settings, self.scale)
+        return ClassMixtures(
+            [mixture.copy() for mixture in self.mixtures] + new.mixtures,
+            np.concatenate([self.counts, new.counts]),
+            self.settings,
+            self.scale,
+            self.moments.copy(),
+            self.n_seen,
+        )
 
     def learn(self, rows: Array, classes: Index, weights: Array) -> None:
         """Learn rows, each in the mixture of its class."""
+        if self.scale is None:
+            count = self._find_scale(rows, weights)
+            self._learn(rows[:count], classes[:count], weights[:count])
+            if self.n_seen == _ROWS_FOR_SCALE:
+                self.scale = suggested_scale(self.moments)
+                for mixture in self.mixtures:
+                    mixture.core.give_scale(self.scale)
+            rows, classes, weights = rows[count:], classes[count:], weights[count:]
+        self._learn(rows, classes, weights)
+
+    def _find_scale(self, rows: Array, weights: Array) -> int:
+        """Note rows that are to show the scale; how many it took, at most."""
+        useful = np.flatnonzero((weights > 0.0) & ~np.isnan(rows).all(axis=1))
+        useful = useful[: _ROWS_FOR_SCALE - self.n_seen]
+        self.n_seen += len(useful)
+        count = len(rows) if self.n_seen < _ROWS_FOR_SCALE else int(useful[-1]) + 1
+        absorb(self.moments, rows, weights, 0, count)
+        return count
+
+    def _learn(self, rows: Array, classes: Index, weights: Array) -> None:
         counts = self.counts.copy()
         for number, weight in zip(classes.tolist(), weights.tolist(), strict=True):
             if self._retention < 1.0:
@@ -107,7 +157,7 @@ class ClassWarmUp(WarmUp[ClassMixtures]):
         """Learn the rows at the scale that they show."""
         first = slice(self.step(len(buffer)) if final else len(buffer))
         scale = suggested_scale(moments_of(buffer.rows[first], buffer.weights[first]))
-        begun = ClassMixtures.new(self.n_classes, scale, self.settings)
+        begun = ClassMixtures.new(self.n_classes, len(scale), self.settings, scale)
         begun.learn(*buffer.arrays)
         return begun
 
@@ -135,10 +185,10 @@ class ClassConditionalExpert(Expert):
         cls, n_features: int, n_classes: int, settings: dict[str, Any], scale: Array | None
     ) -> Self:
         """An expert that has learnt nothing."""
-        if scale is None:
+        if scale is None and not _start_from_batch(settings):
             buffer = RowBuffer.none(n_features, np.int64)
             return cls(settings, ClassWarmUp(n_classes, settings, buffer))
-        return cls(settings, ClassMixtures.new(n_classes, scale, settings))
+        return cls(settings, ClassMixtures.new(n_classes, n_features, settings, scale))
 
     @property
     def n_classes(self) -> int:
@@ -150,7 +200,7 @@ class ClassConditionalExpert(Expert):
     def n_features(self) -> int:
         """D."""
         phase = self.phase
-        return phase.buffer.n_features if isinstance(phase, ClassWarmUp) else len(phase.scale)
+        return phase.buffer.n_features if isinstance(phase, ClassWarmUp) else phase.n_features
 
     @property
     def mixtures(self) -> list[Mixture]:
@@ -179,10 +229,7 @@ class ClassConditionalExpert(Expert):
         if isinstance(phase, ClassWarmUp):
             wider = ClassWarmUp(phase.n_classes + count, settings, phase.buffer)
             return type(self)(settings, wider)
-        new = ClassMixtures.new(count, phase.scale, settings)
-        mixtures = [mixture.copy() for mixture in phase.mixtures] + new.mixtures
-        counts = np.concatenate([phase.counts, new.counts])
-        return type(self)(settings, ClassMixtures(mixtures, counts, phase.scale, settings))
+        return type(self)(settings, phase.with_classes(count))
 
     def consolidate(self) -> None:
         """Fit each class anew."""
@@ -210,7 +257,9 @@ class ClassConditionalExpert(Expert):
         if isinstance(phase, ClassWarmUp):
             self.phase = ClassWarmUp(phase.n_classes, settings, phase.buffer)
         else:
-            self.phase = ClassMixtures(phase.mixtures, phase.counts, phase.scale, settings)
+            self.phase = ClassMixtures(
+                phase.mixtures, phase.counts, settings, phase.scale, phase.moments, phase.n_seen
+            )
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """Those of all mixtures, with their numbers before the names of arrays."""
@@ -220,7 +269,11 @@ class ClassConditionalExpert(Expert):
         if isinstance(phase, ClassWarmUp):
             buffer, counts = phase.buffer, np.zeros(phase.n_classes)
         else:
-            counts, arrays["scale"] = phase.counts, phase.scale
+            counts = phase.counts
+            if phase.scale is not None:
+                arrays["scale"] = phase.scale
+            else:
+                arrays["moments"], arrays["seen"] = phase.moments, np.array([phase.n_seen])
         arrays |= dict(zip(("rows", "columns", "weights"), buffer.arrays, strict=True))
         arrays["counts"] = counts
         parts = [mixture.to_state() for mixture in self.mixtures]
@@ -245,8 +298,26 @@ class ClassConditionalExpert(Expert):
             for number, part in enumerate(settings["mixtures"])
         ]
         if not mixtures:
-            return cls(own, ClassWarmUp(n_classes, own, RowBuffer(rows, classes, weights)))
+            expert = cls.new(n_features, n_classes, own, None)
+            expert.learn(rows, classes, weights)
+            return expert
         if len(mixtures) != n_classes or {m.n_features for m in mixtures} != {n_features}:
             raise ValueError("the classes do not match their mixtures")
-        scale = as_scale(arrays["scale"], n_features)
-        return cls(own, ClassMixtures(mixtures, counts, scale, own))
+        if "scale" in arrays:
+            scale = as_scale(arrays["scale"], n_features)
+            return cls(own, ClassMixtures(mixtures, counts, own, scale))
+        moments, seen = arrays["moments"], arrays["seen"]
+        if (
+            moments.shape != (3, n_features)
+            or not np.isfinite(moments).all()
+            or np.any(moments[::2] < 0.0)
+            or seen.shape != (1,)
+            or not 0 <= seen[0] < _ROWS_FOR_SCALE
+        ):
+            raise ValueError("the moments of the first rows are none that learning makes")
+        return cls(own, ClassMixtures(mixtures, counts, own, None, moments, int(seen[0])))
+
+
+def _start_from_batch(settings: dict[str, Any]) -> bool:
+    """Whether mixtures of these settings are fitted by EM, and can wait for their scale."""
+    return is_auto(settings["delta"]) and is_auto(settings["beta"])

@@ -16,7 +16,7 @@ from figmn.engines.interface import Components
 from figmn.engines.regression import Regression, patterns, predict_by_pattern
 from figmn.settings import Settings
 from figmn.stream import packing
-from figmn.stream.phases import Phase, Streaming, first_phase, reconfigured
+from figmn.stream.phases import FitWarmUp, Phase, Streaming, first_phase, reconfigured
 
 _MOST_REGRESSIONS: Final = 16  # sets of known and wanted variables to keep factors for
 
@@ -73,6 +73,11 @@ class MixtureCore:
     def reconfigure(self, changes: dict[str, Any]) -> None:
         """Change settings for all that is learnt from now on."""
         self._put(reconfigured(self.phase, self.settings.changed(changes)))
+
+    def give_scale(self, scale: Array) -> None:
+        """Give the columns' standard deviations, if the mixture is still to be fitted."""
+        if isinstance(self.phase, FitWarmUp):
+            self.phase.give_scale(scale)
 
     def merge(self, first: int, second: int) -> None:
         """Moment-match the second component into the first, and remove it."""

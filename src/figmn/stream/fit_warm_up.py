@@ -38,6 +38,8 @@ class FitWarmUp:
         Stands in for the mean of columns without a known entry.
     together : int
         So many rows were fitted together, since no more were coming soon.
+    scaled_at : int
+        After how many rows the scale was given: it counts for fits to more of them.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class FitWarmUp:
         scale: Array | None,
         center: Array,
         together: int = 0,
+        scaled_at: int = 0,
     ) -> None:
         self.settings = settings
         self.buffer = buffer
         self.scale = scale
         self.center = center
         self.together = together
+        self.scaled_at = scaled_at
         self._model: Streaming | None = None
         self._followed = 0  # rows that the model has learnt
         self._refit: Refit | None = None
@@ -85,7 +89,7 @@ class FitWarmUp:
             begun = self._learnt_in_order(first, final=False)
             return begun.learn(*rest.arrays)
         if self._last is None:
-            self._last = LastingFit(first, self.settings, self.scale)
+            self._last = LastingFit(first, self.settings, self._scale_for(first))
         _, new = rest.split(self._last.arrived)
         passed = self._last.pass_rows(*new.arrays)
         if self._last.result is None:
@@ -104,9 +108,16 @@ class FitWarmUp:
 
     def _learnt_in_order(self, buffer: RowBuffer, *, final: bool) -> Streaming:
         """A model of few rows."""
-        return learnt_in_order(
-            buffer, self.settings, self.scale, self.center, len(buffer), final=final
-        )
+        scale = self._scale_for(buffer)
+        return learnt_in_order(buffer, self.settings, scale, self.center, len(buffer), final=final)
+
+    def give_scale(self, scale: Array) -> None:
+        """Take the columns' standard deviations, as they have become known, from now on."""
+        self.scale, self.scaled_at = scale, len(self.buffer)
+
+    def _scale_for(self, buffer: RowBuffer) -> Array | None:
+        """The scale, if it was known before the last of some first rows."""
+        return self.scale if len(buffer) > self.scaled_at else None
 
     def _follow(self) -> None:
         """Let the provisional model learn the rows that it has not seen."""
@@ -125,14 +136,16 @@ class FitWarmUp:
         self._followed = self.together or LEAST_ROWS
         first, _ = self.buffer.split(self._followed)
         if self.together:
-            self._model = finished(fitted(first, self.settings, self.scale, final=True))
+            scale = self._scale_for(first)
+            self._model = finished(fitted(first, self.settings, scale, final=True))
         else:
             self._model = self._learnt_in_order(first, final=True)
             self._refit = self._begun(self._followed)
 
     def _begun(self, n_rows: int) -> ProvisionalFit:
         """A fit to the first rows that is to be made from now on."""
-        return ProvisionalFit(self.buffer.split(n_rows)[0], self.settings, self.scale)
+        first, _ = self.buffer.split(n_rows)
+        return ProvisionalFit(first, self.settings, self._scale_for(first))
 
     def _follow_to(self, stop: int) -> None:
         """Learn rows to before ``stop``, or until a fit that goes on is finished."""
@@ -157,8 +170,14 @@ class FitWarmUp:
             return self._last.finish().consolidate()
         if len(self.buffer) < LEAST_ROWS:
             return self
-        buffer, scale, center = self.buffer, self.scale, self.center
-        return FitWarmUp(self.settings, buffer, scale, center, together=len(buffer))
+        return FitWarmUp(
+            self.settings,
+            self.buffer,
+            self.scale,
+            self.center,
+            together=len(self.buffer),
+            scaled_at=min(self.scaled_at, len(self.buffer) - 1),
+        )
 
     def merged(self, first: int, second: int) -> Streaming:
         """End the warm-up with the components that questions see, and merge two of them."""
@@ -175,6 +194,7 @@ class FitWarmUp:
             None if self.scale is None else np.concatenate([self.scale, new_scale]),
             np.concatenate([self.center, np.zeros(n_new)]),
             self.together,
+            self.scaled_at,
         )
 
 

@@ -21,6 +21,7 @@ _OPTIONAL: Final = (
     "held_rows",
     "held_weights",
     "held_together",
+    "held_scaled_at",
     "growth_scale",
     "growth_most",
     "sample_rows",
@@ -43,8 +44,9 @@ def pack(phase: Phase) -> dict[str, AnyArray]:
         components.moments[1] = phase.center
         arrays = choice.pack(components)
         arrays["held_rows"], arrays["held_weights"] = phase.buffer.rows, phase.buffer.weights
-        together = phase.together if isinstance(phase, FitWarmUp) else 0
-        arrays["held_together"] = np.array([together])
+        if isinstance(phase, FitWarmUp):
+            arrays["held_together"] = np.array([phase.together])
+            arrays["held_scaled_at"] = np.array([phase.scaled_at])
     else:
         arrays = choice.pack(phase.components)
         if phase.growth is not None:
@@ -105,11 +107,14 @@ def unpack(settings: Settings, arrays: dict[str, AnyArray]) -> Phase:
     if "held_rows" in optional and "held_weights" in optional:
         rows = validation.as_rows(optional["held_rows"], n_features)
         weights = validation.as_weights(optional["held_weights"], len(rows))
-        together = _count(optional.get("held_together", np.zeros(1, dtype=np.int64)))
+        together, scaled_at = (
+            _count(optional.get(f"held_{name}", np.zeros(1, dtype=np.int64)))
+            for name in ("together", "scaled_at")
+        )
         if together > len(rows):
             raise ValueError("more rows are to be fitted together than there are")
         buffer, center = RowBuffer(rows, weights), components.moments[1]
-        return warming_up(settings, buffer, scale, center, together)
+        return warming_up(settings, buffer, scale, center, together, scaled_at)
     if "growth_scale" in optional and "growth_most" in optional:
         growth_scale = validation.as_scale(optional["growth_scale"], n_features)
         growth = Growth(growth_scale, _count(optional["growth_most"]))

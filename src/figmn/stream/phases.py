@@ -40,18 +40,24 @@ def first_phase(
 
 
 def warming_up(
-    settings: Settings, buffer: RowBuffer, scale: Array | None, center: Array, together: int = 0
+    settings: Settings,
+    buffer: RowBuffer,
+    scale: Array | None,
+    center: Array,
+    together: int = 0,
+    scaled_at: int = 0,
 ) -> FitWarmUp | ScaleWarmUp:
     """The phase of a mixture that has seen some rows; see :class:`FitWarmUp`."""
     if settings.starts_from_batch:
-        return FitWarmUp(settings, buffer, scale, center, together)
+        return FitWarmUp(settings, buffer, scale, center, together, scaled_at)
     return ScaleWarmUp(settings, buffer, scale, center)
 
 
 def reconfigured(phase: Phase, settings: Settings) -> Phase:
     """A phase under other settings, for all that is learnt from now on."""
     if isinstance(phase, FitWarmUp):
-        return warming_up(settings, phase.buffer, phase.scale, phase.center, phase.together)
+        start = (phase.buffer, phase.scale, phase.center, phase.together, phase.scaled_at)
+        return warming_up(settings, *start)
     if isinstance(phase, ScaleWarmUp):
         return warming_up(settings, phase.buffer, phase.scale, phase.center)
     components = phase.components
