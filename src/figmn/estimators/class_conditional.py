@@ -67,7 +67,8 @@ class ClassMixtures:
         """Posteriors of the classes, of shape (N, C)."""
         if not self.counts.any():
             return np.full((len(rows), len(self.counts)), 1.0 / len(self.counts))
-        components = {c: self.mixtures[c].core.components() for c in np.flatnonzero(self.counts)}
+        occurred = np.flatnonzero(self.counts).tolist()
+        components = {c: self.mixtures[c].core.components() for c in occurred}
         heard = [c for c, part in components.items() if part.n_components > 0]
         log_joint = np.empty((len(rows), len(heard)))
         for number, c in enumerate(heard):
