@@ -97,6 +97,44 @@ def test_matrix_products_and_the_loop_agree(n_features, n_rows):
     assert np.all(np.isfinite(mixture.log_density(far)))
 
 
+@pytest.mark.parametrize("n_rows", [31, 32, 300, 600])
+@pytest.mark.parametrize(("n_known", "n_wanted"), [(1, 1), (3, 2), (13, 1), (26, 3)])
+def test_means_given_leading_variables_are_those_of_all_components(n_rows, n_known, n_wanted):
+    """Components that cannot matter to a row are left out, and others must not be."""
+    mixture = random_mixture(40, n_known + n_wanted, seed=n_known)
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_known)) * 3.0
+    rows[3], rows[7] = 100.0, 1e4  # far from all components
+    ours, log_density = mixture.core.mean_given_first(rows)
+    means, covariances = mixture.means, mixture.covariances
+    log_joint, expected = [], []
+    for k in range(40):
+        inner, across = np.split(covariances[k][:, :n_known], [n_known])
+        own = multivariate_normal(means[k, :n_known], inner)
+        log_joint.append(np.log(mixture.weights[k]) + own.logpdf(rows))
+        slopes = np.linalg.solve(inner, across.T)
+        expected.append(means[k, n_known:] + (rows - means[k, :n_known]) @ slopes)
+    total = np.logaddexp.reduce(log_joint)
+    truth = np.einsum("kn,knm->nm", np.exp(log_joint - total), expected)
+    assert_allclose(log_density, total, rtol=1e-9)
+    units = np.abs(truth).max(axis=1, keepdims=True)
+    assert_allclose(ours / units, truth / units, rtol=1e-8, atol=1e-8)
+    alone = np.vstack([mixture.core.mean_given_first(row[np.newaxis])[0] for row in rows[:20]])
+    assert_allclose(ours[:20] / units[:20], alone / units[:20], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_tails_are_those_of_chi_square(n_rows):
+    mixture = random_mixture(5, 4, seed=3)
+    rows = np.random.default_rng(0).normal(size=(n_rows, 4)) * 6.0
+    rows[0, 2] = np.nan
+    known = np.sum(~np.isnan(rows), axis=1)[:, np.newaxis]
+    density = direct_log_density(mixture, rows)[:, np.newaxis]
+    distances, log_joint = mixture.core.components().evaluated(rows)
+    excess = np.maximum(2.0 * (log_joint + 0.5 * distances - density), 0.0)
+    tails = np.logaddexp.reduce(np.log(mixture.weights) + chi2.logsf(excess, known), axis=1)
+    assert_allclose(mixture.log_tail(rows), np.minimum(tails, 0.0), rtol=1e-10, atol=1e-12)
+
+
 def test_posteriors_and_assignments_belong_together():
     mixture = random_mixture(4, 3, seed=2)
     rows = np.random.default_rng(0).normal(size=(200, 3)) * 4.0
@@ -300,6 +338,9 @@ def test_predictions_between_the_ends_of_the_range_of_scales():
     extreme = Mixture(2, beta=0.0).learn(np.column_stack([x * 1e-150, y * 1e150]))
     for known, units in ((0, (1e-150, 1e150)), (1, (1e150, 1e-150))):
         ours = extreme.infer([[0.7 * units[0]]], [known])
+        regression = extreme.core.regression(np.array([known]), np.array([1 - known]))
+        many, _ = regression.mean(np.full((40, 1), 0.7 * units[0]))
         truth = plain.infer([[0.7]], [known])
         assert_allclose(ours.mean() / units[1], truth.mean(), rtol=1e-9)
+        assert_allclose(many / units[1], np.repeat(truth.mean(), 40, axis=0), rtol=1e-9)
         assert_allclose(ours.std() / units[1], truth.std(), rtol=1e-9)

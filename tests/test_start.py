@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import brentq
 from scipy.stats import kstest, multivariate_normal, norm
 from sklearn.datasets import make_moons
 from sklearn.metrics import homogeneity_score
@@ -13,6 +14,7 @@ from figmn import IncrementalGaussianMixture, Mixture, MixtureRegressor
 from figmn.batch import em, gaps, selection
 from figmn.batch.slices import finished
 from figmn.engines import factors
+from figmn.engines.conditional import Conditional
 from figmn.engines.rowwise import dense_state
 from figmn.engines.rowwise.dense_components import DenseComponents
 from figmn.estimators.calibration import Calibration
@@ -503,6 +505,37 @@ def test_quantiles_solve_the_mixture_distribution():
         expected = np.einsum("nk,nkm->nm", answer.weights, below)
         assert_allclose(expected, np.broadcast_to(probability, (3, 2)), atol=1e-9)
         assert_allclose(answer.probability_below(values), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("probability", [1e-12, 0.001, 0.3, 0.5, 0.9, 1.0 - 1e-9])
+def test_quantiles_of_components_and_weights_of_all_sizes(probability):
+    rng = np.random.default_rng(0)
+    weights = 10.0 ** -(rng.random((200, 6)) * rng.choice([1.0, 10.0, 300.0], (200, 1)))
+    weights[::9, 1:] = 0.0  # a single one
+    weights /= weights.sum(axis=1, keepdims=True)
+    means = rng.normal(size=(200, 6, 1)) * 10.0 ** rng.uniform(-3, 3, (200, 1, 1))
+    deviations = 10.0 ** rng.uniform(-3, 2, (200, 6, 1))
+    answer = Conditional(weights, means, deviations[..., np.newaxis] ** 2)
+    for n, ours in enumerate(answer.quantile(probability)[:, 0]):
+        center, width, shares = means[n, :, 0], deviations[n, :, 0], weights[n]
+        ends = norm.ppf(probability, center, width)[shares > 0.0]
+        if np.ptp(ends) == 0.0:
+            assert_allclose(ours, ends[0], rtol=1e-12)
+            continue
+        low, high = ends.min() - width.max(), ends.max() + width.max()
+        truth = brentq(
+            lambda y, shares=shares, center=center, width=width: (
+                shares @ norm.cdf(y, center, width) - probability
+            ),
+            low,
+            high,
+            xtol=1e-300,
+            rtol=1e-14,
+        )
+        # Where next to nothing lies, rounding of the probability moves its quantile.
+        density = shares @ norm.pdf(truth, center, width)
+        rounding = 1e-14 * abs(truth) + 1e-15 / max(density, 1e-300)
+        assert abs(ours - truth) < 1e-9 * width.min() + 10.0 * rounding
 
 
 @pytest.mark.parametrize("n_rows", [300, 3000])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from figmn._typing import Array
-
-_HALVINGS: Final = 60  # of the interval that holds a quantile
+from figmn.kernels.quantiles import solve_quantiles
 
 
 class Conditional:
@@ -104,23 +102,22 @@ class Conditional:
 
         The probability is one number, or one a variable, of shape (M,).
 
-        The solution of :math:`\sum_j p_j \Phi((y - m_j) / s_j) = q`, by bisection:
-        unlike a multiple of the standard deviation it is right for mixtures of any
-        shape.
+        The solution of :math:`\sum_j p_j \Phi((y - m_j) / s_j) = q`, by Newton's
+        method within a bracket: unlike a multiple of the standard deviation it is right
+        for mixtures of any shape.
         """
         asked = np.asarray(probability)
         if not np.all((asked > 0.0) & (asked < 1.0)):
             raise ValueError(f"a probability must lie between 0 and 1, not {probability}.")
-        deviations = self._deviations()
-        # Between the lowest and the highest of the components' own quantiles.
-        ends = self.means + ndtri(probability) * deviations
-        counted = self.weights[:, :, np.newaxis] > 0.0
-        low = np.where(counted, ends, np.inf).min(axis=1)
-        high = np.where(counted, ends, -np.inf).max(axis=1)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * low + 0.5 * high
-            below = self.probability_below(middle) < probability
-            low = np.where(below, middle, low)
-            high = np.where(below, high, middle)
-        quantile: Array = 0.5 * low + 0.5 * high
+        shape = (len(self.means), self.means.shape[2])
+        every = np.array(np.broadcast_to(asked, shape), dtype=np.float64)
+        quantile: Array = np.empty(shape)
+        solve_quantiles(
+            np.ascontiguousarray(self.weights),
+            np.ascontiguousarray(self.means),
+            np.ascontiguousarray(self._deviations()),
+            every,
+            ndtri(every),
+            quantile,
+        )
         return quantile

@@ -16,6 +16,7 @@ from figmn.engines.responsibilities import log_sum, normalised
 from figmn.engines.rowwise.dense_components import DenseComponents
 from figmn.kernels.evaluation import regress
 from figmn.kernels.leading import given_leading
+from figmn.kernels.tiles import mean_given_leading
 
 _FEW_ROWS: Final = 32  # fewer do not repay matrix products, and what prepares them
 _NOTHING: Final = np.empty((0, 0, 0))
@@ -63,7 +64,7 @@ class Regression:
         if not isinstance(components, DenseComponents):
             return None
         order = np.concatenate([self._known, self._wanted])
-        if np.array_equal(order, np.arange(len(order))):
+        if (order == np.arange(len(order))).all():
             return components
         return components.marginal(order)
 
@@ -88,11 +89,25 @@ class Regression:
     def mean(self, rows: Array) -> tuple[Array, Array]:
         """Means of the wanted variables (N, M), and log densities of the known rows (N,)."""
         leading = self._leading
-        if leading is not None:
+        if leading is None:
+            log_joint = self.split.known.log_joint(rows)
+            return self.predict(rows).mean(), log_sum(log_joint)[:, 0]
+        if len(rows) < _FEW_ROWS:
             _, mean, log_density = self._given_leading(leading, rows, _NOTHING)
             return mean, log_density
-        log_joint = self.split.known.log_joint(rows)
-        return self.predict(rows).mean(), log_sum(log_joint)[:, 0]
+        state, shape = leading.state, (len(rows), len(self._wanted))
+        mean, log_density = np.empty(shape), np.empty(len(rows))
+        mean_given_leading(
+            rows,
+            leading.n_components,
+            state.means,
+            state.whiteners,
+            state.variances,
+            state.masses,
+            mean,
+            log_density,
+        )
+        return mean, log_density
 
     def _given_leading(
         self, leading: DenseComponents, rows: Array, component_means: Array

@@ -48,7 +48,7 @@ def evaluated(
     """
     distances = np.empty((len(rows), len(means)))
     log_joint = np.empty_like(distances)
-    components = (len(means), means, whiteners, variances, log_dets, weights, 1.0)
+    components = (len(means), means, whiteners, variances, log_dets, weights)
     if are_few(rows):
         evaluation.evaluate(rows, *components, distances, log_joint, *WITHOUT_FILLING)
         return distances, log_joint
@@ -79,7 +79,6 @@ def filled(
         variances,
         ones,
         ones,
-        1.0,
         parts[0],
         parts[1],
         NONE,

@@ -117,14 +117,19 @@ class ClassMixtures:
         """Posteriors of the classes, of shape (N, C)."""
         if not self.counts.any():
             return np.full((len(rows), len(self.counts)), 1.0 / len(self.counts))
+        occurred = np.flatnonzero(self.counts).tolist()
+        components = {c: self.mixtures[c].core.components() for c in occurred}
+        heard = [c for c, part in components.items() if part.n_components > 0]
+        log_joint = np.empty((len(rows), len(heard)))
+        for number, c in enumerate(heard):
+            log_joint[:, number] = components[c].log_density(rows)
+        log_joint += np.log(self.counts[heard])
+        if len(heard) == len(self.counts):
+            return normalised(log_joint)
         shares = self.counts / self.counts.sum()
         posteriors = np.tile(shares, (len(rows), 1))
-        components = {c: self.mixtures[c].core.components() for c in np.flatnonzero(self.counts)}
-        heard = [c for c, part in components.items() if part.n_components > 0]
         if heard:
-            densities = np.array([components[c].log_density(rows) for c in heard])
-            given = normalised(densities.T + np.log(self.counts[heard]))
-            posteriors[:, heard] = shares[heard].sum() * given
+            posteriors[:, heard] = shares[heard].sum() * normalised(log_joint)
         return posteriors
 
 

@@ -97,7 +97,9 @@ class JointExpert(Expert):
 
     def learn(self, rows: Array, classes: Index, weights: Array) -> None:
         """Learn rows and their classes."""
-        joint = np.hstack([rows, np.eye(self.n_classes)[classes]])
+        joint = np.zeros((len(rows), self.mixture.n_features))
+        joint[:, : self.n_features] = rows
+        joint[np.arange(len(rows)), self.n_features + classes] = 1.0
         self.mixture.core.learn(joint, weights)
 
     def add_classes(self, count: int) -> Self:

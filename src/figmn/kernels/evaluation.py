@@ -24,7 +24,6 @@ def evaluate(
     variances: Array,
     log_dets: Array,
     masses: Array,
-    total: float,
     distances: Array,
     log_joint: Array,
     log_density: Array,
@@ -42,8 +41,6 @@ def evaluate(
     means, variances : arrays of shape (C, D)
     whiteners : array of shape (C, D, D)
     log_dets, masses : arrays of shape (C,)
-    total : float
-        The mass of all.
     distances, log_joint : arrays of shape (N, K)
         Written.
     log_density : array of shape (N,) or (0,)
@@ -58,7 +55,9 @@ def evaluate(
     residual = np.empty((count, n_features))
     missing = np.empty(n_features, np.int64)
     systems = np.empty((count, n_features, n_features + 2))
-    log_weights = np.empty(count)
+    log_weights, total = np.empty(count), 0.0
+    for k in range(count):
+        total += masses[k]
     for k in range(count):
         log_weights[k] = math.log(masses[k] / total)
     for t in range(n_points):

@@ -21,6 +21,7 @@ from figmn._typing import Array
 from figmn.kernels.compiler import (
     LARGEST,
     LARGEST_DISTANCE,
+    LOG_NOTHING,
     LOG_ZERO,
     inlined,
     uncounted,
@@ -43,7 +44,7 @@ def _log_product(values: Array, k: int, count: int) -> float:
 
 
 @inlined
-def _leading_distance(
+def leading_distance(
     points: Array, t: int, k: int, limit: float, means: Array, whiteners: Array, variances: Array
 ) -> float:
     """Squared distance of known leading entries, exact unless beyond a limit."""
@@ -74,6 +75,35 @@ def _likeliest(points: Array, t: int, count: int, means: Array, marginals: Array
         if distance < nearest:
             best, nearest = k, distance
     return best
+
+
+@inlined
+def add_expected(
+    points: Array,
+    t: int,
+    k: int,
+    share: float,
+    means: Array,
+    whiteners: Array,
+    deviations: Array,
+    mean: Array,
+) -> None:
+    """Add a share of what a component expects of the wanted variables.
+
+    ``deviations``, of shape (I + M,), holds those from its mean afterwards.
+    """
+    _, n_known = points.shape
+    _, n_wanted = mean.shape
+    for i in range(n_known):
+        deviations[i] = points[t, i] - means[k, i]
+    for m in range(n_wanted):
+        r, value = n_known + m, 0.0
+        for j in range(r):
+            value -= whiteners[k, r, j] * deviations[j]
+        if not abs(value) <= LARGEST:
+            value = -LARGEST if value < 0.0 else LARGEST
+        deviations[r] = value
+        mean[t, m] += share * (means[k, r] + value)
 
 
 @uncounted
@@ -120,6 +150,7 @@ def given_leading(
     n_points, n_known = points.shape
     _, n_wanted = mean.shape
     every = len(component_means) > 0
+    margin = LOG_ZERO if every else LOG_NOTHING
     total = 0.0
     for k in range(count):
         total += masses[k]
@@ -130,15 +161,15 @@ def given_leading(
         largest = -np.inf
         for turn in range(count):
             k = first if turn == 0 else (0 if turn == first else turn)
-            limit = np.inf if every else 2.0 * (log_priors[k] - largest + LOG_ZERO)
-            distance = _leading_distance(points, t, k, limit, means, whiteners, variances)
+            limit = np.inf if every else 2.0 * (log_priors[k] - largest + margin)
+            distance = leading_distance(points, t, k, limit, means, whiteners, variances)
             log_joint = log_priors[k] - 0.5 * distance if distance <= limit else -np.inf
             responsibilities[t, k] = log_joint
             largest = max(largest, log_joint)
         parts = 0.0
         for k in range(count):
             difference = responsibilities[t, k] - largest
-            responsibilities[t, k] = math.exp(difference) if difference > -LOG_ZERO else 0.0
+            responsibilities[t, k] = math.exp(difference) if difference > -margin else 0.0
             parts += responsibilities[t, k]
         log_density[t] = largest + math.log(parts) - 0.5 * n_known * _LOG_2PI
         for m in range(n_wanted):
@@ -148,15 +179,7 @@ def given_leading(
             responsibilities[t, k] = share
             if not every and share == 0.0:
                 continue
-            for i in range(n_known):
-                deviations[i] = points[t, i] - means[k, i]
-            for m in range(n_wanted):
-                r, value = n_known + m, 0.0
-                for j in range(r):
-                    value -= whiteners[k, r, j] * deviations[j]
-                if not abs(value) <= LARGEST:
-                    value = -LARGEST if value < 0.0 else LARGEST
-                deviations[r] = value
-                mean[t, m] += share * (means[k, r] + value)
-                if every:
-                    component_means[t, k, m] = means[k, r] + value
+            add_expected(points, t, k, share, means, whiteners, deviations, mean)
+            for m in range(n_wanted if every else 0):
+                r = n_known + m
+                component_means[t, k, m] = means[k, r] + deviations[r]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, logsumexp
+from scipy.special import gammaincc, gammaln
 
 from figmn._typing import Array, IntArray
+from figmn.engines.responsibilities import log_sum
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -32,11 +33,10 @@ def log_tail(distances: Array, log_joint: Array, weights: Array, n_known: IntArr
     array of shape (N,)
     """
     peaks = log_joint + 0.5 * distances
-    density = logsumexp(log_joint, axis=1, keepdims=True)
-    excess = np.maximum(2.0 * (peaks - density), 0.0)
+    excess = np.maximum(2.0 * (peaks - log_sum(log_joint)), 0.0)
     tails = log_chi_square_tail(excess, n_known[:, np.newaxis])
     # A weight may be too small for a number, and then counts for nothing.
-    total: Array = logsumexp(np.log(np.maximum(weights, _TINY)) + tails, axis=1)
+    total: Array = log_sum(np.log(np.maximum(weights, _TINY)) + tails)[:, 0]
     return np.minimum(total, 0.0)
 
 
@@ -51,14 +51,15 @@ def log_chi_square_tail(x: Array, degrees: IntArray) -> Array:
     """
     half = np.maximum(degrees, 1) / 2.0
     tail = gammaincc(half, x / 2.0)
-    # Far out, the leading terms of the incomplete gamma function's expansion.
     far = tail < 1e-290
-    distant = np.where(far, x / 2.0, 1e3)
-    expansion = (
-        (half - 1.0) * np.log(distant)
-        - distant
-        - gammaln(half)
-        + np.log1p(np.maximum((half - 1.0) / distant, -0.5))
-    )
-    logs = np.where(far, expansion, np.log(np.where(far, 1.0, tail)))
+    logs = np.log(np.where(far, 1.0, tail))
+    if far.any():
+        logs = np.where(far, _log_expansion(half, np.where(far, x / 2.0, 1e3)), logs)
     return np.where(degrees > 0, logs, 0.0)
+
+
+def _log_expansion(half: Array, distant: Array) -> Array:
+    """Log of the leading terms of the incomplete gamma function's expansion, far out."""
+    rest = np.log1p(np.maximum((half - 1.0) / distant, -0.5))
+    logs: Array = (half - 1.0) * np.log(distant) - distant - gammaln(half) + rest
+    return logs

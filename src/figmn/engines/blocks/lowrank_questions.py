@@ -64,10 +64,9 @@ def evaluated(components: LowRankComponents, rows: Array) -> tuple[Array, Array]
         else:
             parts = np.empty((2, len(rest), 1))
             component = _one(components, k)
-            evaluation.evaluate(
-                rows[rest], 1, *component, 1.0, parts[0], parts[1], *WITHOUT_FILLING
-            )
+            evaluation.evaluate(rows[rest], 1, *component, parts[0], parts[1], *WITHOUT_FILLING)
             distances[rest, k], log_joint[rest, k] = parts[:, :, 0]
+            log_joint[rest, k] += np.log(components.weights[k])  # it was alone
     return distances, log_joint
 
 

@@ -94,7 +94,6 @@ class DenseComponents(Components):
             state.variances,
             state.log_dets,
             state.masses,
-            float(self.masses.sum()),
             distances,
             log_joint,
             log_density,
