@@ -27,6 +27,12 @@ def main() -> None:
         "--peer-rows", type=int, default=6000, help="rows for river's models; 0 leaves them out"
     )
     parser.add_argument(
+        "--seconds", type=float, default=10.0, help="past its first 5000 rows, a run stops then"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="runs, of which the least time of a row counts"
+    )
+    parser.add_argument(
         "--before", type=Path, help="the src folder of a version to show beside this one"
     )
     parser.add_argument("--plot", type=Path, default=PICTURE, help="where to put the picture")

@@ -19,7 +19,11 @@ _WARM_UP: Final = 2048  # rows
 def run(options: argparse.Namespace) -> None:
     """Measure one version or two, print their longest rows, and draw all rows."""
     sources = {"before": options.before, "now": _OWN}
-    times = {name: times_of(source, options.rows) for name, source in sources.items() if source}
+    times = {
+        name: times_of(source, options.rows, options.repeats)
+        for name, source in sources.items()
+        if source
+    }
     print(f"Density, D = {N_FEATURES}, {options.rows:,} rows, each scored, then learnt:\n")
     for name, each in times.items():
         print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 import warnings
 from collections.abc import Iterator
@@ -32,17 +33,32 @@ HEADER: Final = [
 ]  # fmt: skip
 
 
-def time_rows(model: Any, entrant: Entrant, items: list[Item]) -> np.ndarray:
-    """Seconds that each row takes, of shape (N,): to be asked about, then learnt."""
+def time_rows(
+    model: Any, entrant: Entrant, items: list[Item], most_seconds: float = np.inf
+) -> np.ndarray:
+    """Seconds that each row takes, of shape (N,): to be asked about, then learnt.
+
+    Garbage is collected as usual, but not searched for among the rows that lie ready here.
+    After the first part, it stops when that many seconds more have passed.
+    """
+    gc.collect()
+    gc.freeze()
     ask, learn, clock = entrant.ask, entrant.learn, time.perf_counter_ns
     times = np.empty(len(items))
+    last, count = np.inf, len(items)
     for t, item in enumerate(items):
         start = clock()
         if t > 0 or entrant.at_once:
             ask(model, item[0])
         learn(model, *item)
         times[t] = clock() - start
-    return times * 1e-9
+        if t == FIRST:
+            last = start + 1e9 * most_seconds
+        if start > last:
+            count = t + 1
+            break
+    gc.unfreeze()
+    return times[:count] * 1e-9
 
 
 def compile_kernels(entrant: Entrant, n_rows: int, n_features: int) -> None:
@@ -57,31 +73,32 @@ def compile_kernels(entrant: Entrant, n_rows: int, n_features: int) -> None:
     entrant.ask(model, entrant.items(moved)[0][0])
 
 
-def measure(entrant: Entrant, rows: Rows, n_classes: int | None) -> list[str]:
-    """A line of the table."""
+def measure(
+    entrant: Entrant, rows: Rows, n_classes: int | None, repeats: int, most_seconds: float
+) -> list[str]:
+    """A line of the table; the time of a row is the least of several runs."""
     items = entrant.items(rows)[: entrant.most_rows]
-    times = time_rows(entrant.make(), entrant, items)
+    runs = [time_rows(entrant.make(), entrant, items, most_seconds) for _ in range(repeats)]
+    times = np.min([each[: min(map(len, runs))] for each in runs], axis=0)
     total = times[:FIRST].sum()
-    alone = _seconds_alone(entrant, items[:FIRST])
+    alone = best_seconds(lambda: _learn_alone(entrant, items[:FIRST]), repeats)
     in_chunk = "-"
     if entrant.chunk is not None:
         chunk = tuple(each[:FIRST] for each in entrant.chunk(rows))
-        seconds = best_seconds(lambda: entrant.learn(entrant.make(), *chunk), 2)
+        seconds = best_seconds(lambda: entrant.learn(entrant.make(), *chunk), repeats + 1)
         in_chunk = f"{total / seconds:.2f}"
     n_features = rows.complete.shape[1]
     return [
-        *(entrant.name, str(n_features), str(n_classes or "-"), f"{len(items):,}"),
+        *(entrant.name, str(n_features), str(n_classes or "-"), f"{len(times):,}"),
         *(*_figures(times[:FIRST], 0), *_figures(times[FIRST:], FIRST)),
         *(f"{total:.2f}", f"{total / alone:.2f}", in_chunk),
     ]
 
 
-def _seconds_alone(entrant: Entrant, items: list[Item]) -> float:
+def _learn_alone(entrant: Entrant, items: list[Item]) -> None:
     model, learn = entrant.make(), entrant.learn
-    start = time.perf_counter()
     for item in items:
         learn(model, *item)
-    return time.perf_counter() - start
 
 
 def _figures(times: np.ndarray, before: int) -> list[str]:
@@ -110,7 +127,7 @@ def lines(options: argparse.Namespace) -> Iterator[list[str]]:
             for n_classes in CLASSES[n_features] if kind == "classifier" else (None,):
                 rows = make_rows(options.rows, n_features, n_classes or 2)
                 for entrant in (ours, *peers):
-                    yield measure(entrant, rows, n_classes)
+                    yield measure(entrant, rows, n_classes, options.repeats, options.seconds)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -24,13 +24,14 @@ N_FEATURES: Final = 16
 _BENCHMARKS: Final = Path(__file__).parents[1]
 
 
-def times_of(source: Path, n_rows: int) -> np.ndarray:
+def times_of(source: Path, n_rows: int, repeats: int) -> np.ndarray:
     """Seconds of each row by the version in a folder, from a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "times.npy"
         folders = os.pathsep.join(map(str, (source.resolve(), _BENCHMARKS)))
+        command = [sys.executable, "-m", "live.trace", str(path)]
         subprocess.run(
-            [sys.executable, "-m", "live.trace", str(path), "--rows", str(n_rows)],
+            [*command, "--rows", str(n_rows), "--repeats", str(repeats)],
             env={**os.environ, "PYTHONPATH": folders},
             check=True,
         )
@@ -44,12 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--repeats", type=int, default=1)
     options = parser.parse_args()
     density = KINDS["density"]
     with threadpool_limits(1):
         compile_kernels(density, options.rows, N_FEATURES)
         items = density.items(make_rows(options.rows, N_FEATURES))
-        np.save(options.path, time_rows(density.make(), density, items))
+        runs = [time_rows(density.make(), density, items) for _ in range(options.repeats)]
+        np.save(options.path, np.min(runs, axis=0))
 
 
 if __name__ == "__main__":
