@@ -7,7 +7,7 @@ PAPER := PYTHONPATH=experiments $(BIN)/python -m paper
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo results test lint types unit fuzz format bench engine quality numerics rl clean
+.PHONY: help demo results test lint types unit fuzz format bench live engine quality numerics rl clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ format: $(VENV)/ready ## Put the code into the project's style
 
 bench: $(VENV)/bench $(VENV)/kernels ## Speed, beside river and batch EM
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+live: $(VENV)/bench $(VENV)/kernels ## Time of each row, asked about and then learnt, beside river (about 10 minutes)
+	PYTHONPATH=benchmarks:experiments $(BIN)/python -m live $(ARGS)
 
 engine: $(VENV)/bench $(VENV)/kernels ## Many dimensions, beside BLAS-2, EM and gmr (about 10 minutes)
 	PYTHONPATH=experiments $(BIN)/python benchmarks/engine.py $(ARGS)
