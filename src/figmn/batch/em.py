@@ -13,7 +13,8 @@ from figmn.batch.slices import LARGEST, Slices, cost, finished
 FLOOR: Final = 1e-6
 """Added to every variance, as scikit-learn's ``reg_covar`` is."""
 
-_MOST_PRODUCTS: Final = 2**23  # of columns, to hold at once (64 MiB)
+_MOST_PRODUCTS: Final = 2**21  # of columns, to hold at once (16 MiB)
+_MAKING, _EXPONENTIAL = 30, 60  # what each of them costs, in multiplications
 _FAR_OUT: Final = 1e3  # an entry, for differences of products to lose less than the floor
 _SMALL_TRIANGLE: Final = 128  # variables up to which it is inverted
 _LEAST_COUNT: Final = 1.0  # rows that a component must explain, to be kept
@@ -78,15 +79,25 @@ class Batch:
     def __init__(self, rows: Array, weights: Array) -> None:
         self.rows = rows
         self.weights = weights
-        self._features: Array | None = None
         n_rows, n_features = rows.shape
         few = n_rows * n_features * (n_features + 1) <= 2 * _MOST_PRODUCTS
-        if few and np.abs(rows).max(initial=0.0) <= _FAR_OUT:
-            first, second = self._pairs = np.triu_indices(n_features)
-            features = np.empty((n_rows, len(first) + n_features + 1))
-            np.multiply(rows[:, first], rows[:, second], out=features[:, : len(first)])
-            features[:, len(first) : -1], features[:, -1] = rows, 1.0
+        self._by_features = bool(few and np.abs(rows).max(initial=0.0) <= _FAR_OUT)
+        self._pairs = np.triu_indices(n_features) if self._by_features else None
+        self._features: Array | None = None
+
+    def _made_features(self) -> Slices[Array]:
+        """Products, entries and one of each row, made when they are first needed."""
+        if self._features is None:
+            assert self._pairs is not None
+            (first, second), rows = self._pairs, self.rows
+            features = np.empty((len(rows), len(first) + rows.shape[1] + 1))
+            for part in _blocks(len(rows), _MAKING * features.shape[1]):
+                here = features[part]
+                np.multiply(rows[part, first], rows[part, second], out=here[:, : len(first)])
+                here[:, len(first) : -1], here[:, -1] = rows[part], 1.0
+                yield cost(_MAKING * here.size)
             self._features = features
+        return self._features
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,13 +113,14 @@ class Batch:
     def log_joint_slices(self, parameters: Parameters) -> Slices[Array]:
         """The same in slices. Each component's values lie side by side in memory."""
         joint = np.empty((len(parameters.weights), len(self.rows)))
-        if self._features is None:
+        if not self._by_features:
             yield from self._fill_by_roots(joint, parameters)
         else:
+            features = yield from self._made_features()
             coefficients = self._coefficients(parameters)
-            size = joint.shape[0] * self._features.shape[1]
+            size = len(joint) * (features.shape[1] + _EXPONENTIAL)
             for part in _blocks(len(self.rows), size):
-                np.matmul(coefficients, self._features[part].T, out=joint[:, part])
+                np.matmul(coefficients, features[part].T, out=joint[:, part])
                 yield cost((part.stop - part.start) * size)
         return joint.T
 
@@ -134,6 +146,7 @@ class Batch:
         log_dets = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
         whiteners = np.linalg.inv(roots)
         precisions = whiteners.transpose(0, 2, 1) @ whiteners
+        assert self._pairs is not None
         first, second = self._pairs
         coefficients = np.empty((n_components, len(first) + n_features + 1))
         linear = (precisions @ means[:, :, np.newaxis])[:, :, 0]
@@ -156,20 +169,17 @@ class Batch:
         """Moments of the components, for their shares of shape (N, K)."""
         return finished(self.scatter_slices(shares))
 
-    def scatter_of_all(self) -> Scatter:
-        """Moments of all rows as one component."""
-        return self.scatter(np.ones((len(self), 1)))
-
     def scatter_slices(self, shares: Array) -> Slices[Scatter]:
         """The same in slices."""
         shares = (shares * self.weights[:, np.newaxis]).T
-        if self._features is None:
+        if not self._by_features:
             return (yield from self._scatter_by_rows(shares))
-        size = shares.shape[0] * self._features.shape[1]
-        sums = np.zeros((shares.shape[0], self._features.shape[1]))
-        for part in _blocks(len(self.rows), size):
-            sums += shares[:, part] @ self._features[part]
-            yield cost((part.stop - part.start) * size)
+        features = yield from self._made_features()
+        sums = np.zeros((shares.shape[0], features.shape[1]))
+        for part in _blocks(len(self.rows), sums.size):
+            sums += shares[:, part] @ features[part]
+            yield cost((part.stop - part.start) * sums.size)
+        assert self._pairs is not None
         first, second = self._pairs
         counts, means = sums[:, -1], sums[:, len(first) : -1] / sums[:, -1:]
         squares = np.empty((*means.shape, means.shape[1]))

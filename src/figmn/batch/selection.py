@@ -23,7 +23,7 @@ from figmn.batch.em import (
     maximised,
     normalised,
 )
-from figmn.batch.slices import Slices, cost
+from figmn.batch.slices import Slices, cost, finished
 
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
 _SPLIT_SHARE: Final = 0.5  # of the components, at each step
@@ -133,25 +133,22 @@ def fitted(
     Parameters
     ----------
     rows : array of shape (N, D)
-        Complete, in standard units. Their order makes no difference but to rounding.
+        Complete, in standard units. Which of them are left out depends on their order.
     weights : array of shape (N,)
     preferences : Preferences
     search : Search
     """
     bound, shrinkage, parsimony = preferences
-    order = np.lexsort(rows.T)
     # What the weights are worth: as many equal ones would vary as little.
-    worth = weights.sum() / np.square(weights).sum()
-    batch = Batch(rows[order], weights[order] * worth)
+    batch = Batch(rows, weights * (weights.sum() / np.square(weights).sum()))
     supported = most_components(batch.weights.sum(), rows.shape[1])
     most = supported if bound is None else min(bound, supported)
-    yield _making(batch)
     folds = yield from _folds(batch, search.few_rows)
     diagonal = yield from _diagonal(folds)
     routes = search.routes if shrinkage is None else (Route(Prior(shrinkage)),)
     climbs = [_Climb(folds, route.with_diagonal(diagonal), most, search) for route in routes]
     choice = _best((yield from _raced(climbs, search)), parsimony)
-    parameters = maximised(batch.scatter_of_all(), choice.route.prior)
+    parameters = maximised((yield from _scatter_of_all(batch)), choice.route.prior)
     for _ in range(choice.steps):
         parameters = yield from _stepped(
             batch, parameters, choice.route, most, tolerance=0.5 * search.tolerance
@@ -178,11 +175,6 @@ class Fold(NamedTuple):
     """Log densities of the rows left out under the background."""
 
 
-def _making(batch: Batch) -> float:
-    """What it costs to make a batch."""
-    return cost(10.0 * len(batch) * batch.rows.shape[1] ** 2)
-
-
 def _folds(batch: Batch, few_rows: int) -> Slices[list[Fold]]:
     count, n_features = batch.rows.shape
     order: Index = np.random.default_rng(0).permutation(count)
@@ -191,13 +183,16 @@ def _folds(batch: Batch, few_rows: int) -> Slices[list[Fold]]:
     folds = []
     for part in parts if few else parts[:1]:
         known = batch.subset(np.setdiff1d(np.arange(count), part))
-        yield _making(known)
         left_out = batch.subset(part)
-        yield _making(left_out)
-        together = yield from known.scatter_slices(np.ones((len(known), 1)))
+        together = yield from _scatter_of_all(known)
         joint = yield from left_out.log_joint_slices(_background(together))
         folds.append(Fold(known, left_out, together, joint[:, 0]))
     return folds
+
+
+def _scatter_of_all(batch: Batch) -> Slices[Scatter]:
+    """Moments of all rows as one component."""
+    return (yield from batch.scatter_slices(np.ones((len(batch), 1))))
 
 
 def _diagonal(folds: list[Fold]) -> Slices[float]:
@@ -370,7 +365,7 @@ def _background(together: Scatter) -> Parameters:
 
 def _with_background(batch: Batch, parameters: Parameters) -> Parameters:
     """The mixture with a wide component that counts for one row."""
-    wide = _background(batch.scatter_of_all())
+    wide = _background(finished(_scatter_of_all(batch)))
     share = 1.0 / (1.0 + len(batch))
     return Parameters(
         np.vstack([parameters.means, wide.means]),

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from figmn._typing import Array
+from figmn._typing import Array, Index
 from figmn.batch import gaps, selection
 from figmn.batch.em import Batch, Parameters, Prior, converged, normalised
 from figmn.batch.selection import THOROUGH, Preferences, Search
@@ -122,8 +122,7 @@ def started(
 
 def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _Standard:
     weights = _faded(buffer.weights, retention)
-    # In an order of their own, so that the one they came in makes no difference to rounding.
-    order = np.lexsort((weights, *buffer.rows.T))
+    order = _order(buffer.rows, weights)
     rows, weights = buffer.rows[order], weights[order]
     moments = moments_of(rows, buffer.weights[order])
     # Weights of any size do: what counts are their proportions. Rows of next to none take
@@ -146,6 +145,13 @@ def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _
     )
 
 
+def _order(rows: Array, weights: Array) -> Index:
+    """An order of rows of their own, so that the one they came in makes no difference."""
+    known = np.where(np.isnan(rows), -1.0, rows / np.fmax(np.fmax.reduce(np.abs(rows)), 1e-300))
+    mixed = known @ np.random.default_rng(0).uniform(1.0, 2.0, rows.shape[1])
+    return np.lexsort((weights, mixed, rows[:, -1]))
+
+
 def _units(rows: Array, moments: Array, scale: Array | None) -> Array:
     """Units of the columns: the scale that was given, as far as it suits the rows."""
     own = _without_outliers(rows, suggested_scale(moments))
@@ -163,7 +169,8 @@ def _without_outliers(rows: Array, deviations: Array) -> Array:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # columns without a known entry
-        low, high = np.nanpercentile(rows, [25.0, 75.0], axis=0)
+        percentile = np.nanpercentile if np.isnan(rows).any() else np.percentile
+        low, high = percentile(rows, [25.0, 75.0], axis=0)
         usual = (high - low) / _QUARTILES_APART
     hidden = (usual > 0.0) & (usual < deviations / _HIDDEN)
     return np.where(hidden, np.maximum(usual, deviations / _MOST_HIDDEN), deviations)
