@@ -180,6 +180,11 @@ class Settings(SharedSettings):
         return is_auto(self.delta) and is_auto(self.beta) and self.update == "exact"
 
     @property
+    def is_for_predictions(self) -> bool:
+        """Whether components are chosen to predict, at any number of them."""
+        return self.starts_from_batch and self.parsimony == 0.0
+
+    @property
     def warmup_rows(self) -> int:
         """How many rows are held back before learning begins."""
         if self.warmup is not None:

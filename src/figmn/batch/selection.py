@@ -85,6 +85,22 @@ class Preferences(NamedTuple):
     parsimony: float = 1.0
 
 
+class Trial(NamedTuple):
+    """A mixture that was fitted like the one chosen, to other rows."""
+
+    parameters: Parameters
+    left_out: Index
+    """The rows that it has not seen."""
+
+
+class Fitted(NamedTuple):
+    """The mixture chosen, and how it was tried."""
+
+    parameters: Parameters
+    trials: tuple[Trial, ...]
+    """Kept where one route was tried, for a mixture that is to predict: without parsimony."""
+
+
 class Search(NamedTuple):
     """How thoroughly to look."""
 
@@ -127,7 +143,7 @@ QUICK: Final = Search(
 
 def fitted(
     rows: Array, weights: Array, preferences: Preferences, search: Search = THOROUGH
-) -> Slices[Parameters]:
+) -> Slices[Fitted]:
     """The mixture that explains rows best which it has not seen.
 
     Parameters
@@ -147,6 +163,7 @@ def fitted(
     diagonal = yield from _diagonal(folds)
     routes = search.routes if shrinkage is None else (Route(Prior(shrinkage)),)
     climbs = [_Climb(folds, route.with_diagonal(diagonal), most, search) for route in routes]
+    climbs[0].keeps_models = len(climbs) == 1 and parsimony == 0.0
     choice = _best((yield from _raced(climbs, search)), parsimony)
     parameters = maximised((yield from _scatter_of_all(batch)), choice.route.prior)
     for _ in range(choice.steps):
@@ -155,7 +172,7 @@ def fitted(
         )
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
-    return parameters
+    return Fitted(parameters, climbs[0].trials(choice.steps))
 
 
 def most_components(n_rows: float, n_features: int) -> int:
@@ -169,6 +186,8 @@ class Fold(NamedTuple):
 
     known: Batch
     left_out: Batch
+    where: Index
+    """Which rows are left out."""
     together: Scatter
     """Moments of all the known rows."""
     wide: Array
@@ -186,7 +205,7 @@ def _folds(batch: Batch, few_rows: int) -> Slices[list[Fold]]:
         left_out = batch.subset(part)
         together = yield from _scatter_of_all(known)
         joint = yield from left_out.log_joint_slices(_background(together))
-        folds.append(Fold(known, left_out, together, joint[:, 0]))
+        folds.append(Fold(known, left_out, part, together, joint[:, 0]))
     return folds
 
 
@@ -200,7 +219,7 @@ def _diagonal(folds: list[Fold]) -> Slices[float]:
     totals = []
     for diagonal in _DIAGONALS:
         total = 0.0
-        for _, left_out, together, _ in folds:
+        for _, left_out, _, together, _ in folds:
             one = maximised(together, Prior(np.inf, diagonal))
             joint = yield from left_out.log_joint_slices(one)
             total += float(left_out.weights @ _limited(joint[:, 0], left_out))
@@ -261,6 +280,15 @@ class _Climb:
         self.folds, self.route, self.most, self.search = folds, route, most, search
         self.models = [maximised(fold.together, route.prior) for fold in folds]
         self.choices: list[Choice] = []
+        self.keeps_models = False
+        self._kept: list[list[Parameters]] = []
+
+    def trials(self, step: int) -> tuple[Trial, ...]:
+        """The models of a step, if they were kept."""
+        if not self.keeps_models:
+            return ()
+        pairs = zip(self._kept[step], self.folds, strict=True)
+        return tuple(Trial(model, fold.where) for model, fold in pairs)
 
     def step(self) -> Slices[Choice]:
         """One step up, but for the first time, and what it is worth."""
@@ -273,6 +301,8 @@ class _Climb:
                     self.most,
                     tolerance=self.search.tolerance,
                 )
+        if self.keeps_models:
+            self._kept.append(self.models.copy())
         densities = []
         for fold, model in zip(self.folds, self.models, strict=True):
             joint = yield from fold.left_out.log_joint_slices(model)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from figmn._typing import AnyArray, Array
-from figmn.mixture import Mixture
+from figmn._typing import Array
+from figmn.engines.regression import Regression, predict_by_pattern
+from figmn.stream.start import HeldOut
 
-_FEW_ROWS: Final = 1000  # up to here five folds are left out in turn, and else two
-_FEW_A_COLUMN: Final = 20  # the same: half the rows would make a much worse model
 _EXTREME: Final = 1e-9
 _TRUST: Final = 20.0  # rows that the predictive distribution itself counts for
 
@@ -35,6 +34,19 @@ class Calibration(NamedTuple):
     levels: Array
     weights: Array
 
+    @classmethod
+    def checked(cls, levels: Array, weights: Array, n_outputs: int) -> Self:
+        """One from a file; raises ValueError on what calibrating cannot have made."""
+        known = levels[~np.isnan(levels)]
+        if (
+            levels.shape != (len(weights), n_outputs)
+            or weights.ndim != 1
+            or not np.all((known >= 0.0) & (known <= 1.0))
+            or not np.all((weights >= 0.0) & np.isfinite(weights))
+        ):
+            raise ValueError("the calibration is none that learning could have made")
+        return cls(levels, weights)
+
     def adjusted(self, probability: float) -> Array:
         """Probabilities to ask of the predictive distributions instead, of shape (M,)."""
         return np.array([self._adjusted(probability, column) for column in self.levels.T])
@@ -50,52 +62,26 @@ class Calibration(NamedTuple):
         return float(np.clip(np.interp(probability, shares, places), _EXTREME, 1.0 - _EXTREME))
 
 
-def calibrated(mixture: Mixture, n_outputs: int) -> Calibration | None:
-    """Calibration on the rows that a mixture keeps, or None if it keeps none.
-
-    In the warm-up each row is judged by a mixture that has not seen it. Later the sample
-    is a small part of what the mixture has learnt, and is judged by the mixture itself.
+def calibrated(held_out: Sequence[HeldOut], n_outputs: int) -> Calibration | None:
+    """Calibration on rows that were held out, or None if there are none.
 
     Parameters
     ----------
-    mixture : Mixture
-        Over inputs, then ``n_outputs`` outputs.
+    held_out : sequence of HeldOut
+        Rows of inputs, then ``n_outputs`` outputs, and components to judge by them.
     n_outputs : int
     """
-    kept = mixture.known_rows()
-    if kept is None:
+    if not held_out:
         return None
-    rows, weights = kept
-    levels = np.full((len(rows), n_outputs), np.nan)
-    if mixture.n_learnt > len(rows):
-        levels[:] = _levels(mixture, rows, n_outputs)
-    else:
-        for left_out in _folds(*rows.shape):
-            others = _fitted_alike(mixture, rows[~left_out], weights[~left_out])
-            levels[left_out] = _levels(others, rows[left_out], n_outputs)
+    levels = np.concatenate([_levels(each, n_outputs) for each in held_out])
+    weights = np.concatenate([each.weights for each in held_out])
     return Calibration(levels, weights / weights.mean())
 
 
-def _levels(mixture: Mixture, rows: Array, n_outputs: int) -> Array:
-    n_inputs = mixture.n_features - n_outputs
-    columns = np.arange(mixture.n_features)
-    answer = mixture.infer(rows[:, :n_inputs], columns[:n_inputs], columns[n_inputs:])
-    return answer.probability_below(rows[:, n_inputs:])
-
-
-def _folds(count: int, n_columns: int) -> Iterator[AnyArray]:
-    """Which rows to leave out, time after time."""
-    n_folds = 5 if count <= max(_FEW_ROWS, _FEW_A_COLUMN * n_columns) else 2
-    numbers = np.random.default_rng(0).permutation(count) % n_folds
-    for number in range(min(n_folds, count if count > 1 else 0)):
-        yield numbers == number
-
-
-def _fitted_alike(mixture: Mixture, rows: Array, weights: Array) -> Mixture:
-    """A mixture of the same settings, fitted to some of the rows."""
-    settings = mixture.settings.as_dict()
-    return (
-        Mixture(mixture.n_features, scale=mixture.scale, **settings)
-        .learn(rows, weights)
-        .consolidate()
+def _levels(held_out: HeldOut, n_outputs: int) -> Array:
+    rows, variables = held_out.rows, np.arange(held_out.components.n_features)
+    known, wanted = variables[:-n_outputs], variables[-n_outputs:]
+    answer = predict_by_pattern(
+        rows[:, :-n_outputs], lambda part: Regression(held_out.components, known[part], wanted)
     )
+    return answer.probability_below(rows[:, -n_outputs:])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from figmn import storage
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
 from figmn.estimators.calibration import Calibration, calibrated
@@ -55,6 +56,8 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
 
     n_outputs_: int = field(init=False)
     _kept = ("_single",)
+    _calibration = None
+    _held_out = cast(tuple[HeldOut, ...], ())  # rows that the calibration follows from
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, forgetting all that was learnt before.
@@ -68,7 +71,7 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         with self._unchanged_on_error():
             rows = self._joint(X, y, reset=True)
             self.mixture_ = self._fit_mixture(rows, sample_weight, self.scale)
-            self.__dict__.pop("_calibration", None)
+            self._calibration, self._held_out = None, ()
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -85,7 +88,6 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
             first = not self._is_fitted()
             rows = self._joint(X, y, reset=first)
             self._learn_more(rows, sample_weight, self.scale, first=first)
-            self.__dict__.pop("_calibration", None)
         return self
 
     def predict(
@@ -126,8 +128,7 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
 
         They are those of the predictive mixtures, calibrated: a model that starts from EM
         keeps some rows, and sees with them how often outcomes stay below what was
-        predicted. In the first 2048 rows each is judged by a model that has not seen it, which
-        takes as long as fitting, once after each change.
+        predicted. In the first rows each is judged by a model that has not seen it.
 
         Parameters
         ----------
@@ -169,10 +170,28 @@ class MixtureRegressor(RegressorMixin, MultiOutputMixin, MixtureEstimator):  # t
         return self._shaped(np.concatenate(parts))
 
     def _current_calibration(self) -> Calibration | None:
-        """Made when it is first asked for, and again after learning."""
-        if "_calibration" not in self.__dict__:
-            self._calibration = calibrated(self.mixture_, self.n_outputs_)
+        """Made anew when it is first asked for after other rows were held out."""
+        held_out = self.mixture_.core.held_out()
+        if held_out is not self._held_out:
+            self._held_out = held_out
+            self._calibration = calibrated(held_out, self.n_outputs_) or self._calibration
         return self._calibration
+
+    def _pack_learnt(self) -> dict[str, Any]:
+        calibration = self._current_calibration()
+        learnt = {} if calibration is None else calibration._asdict()
+        plain = {name: storage.to_plain(values.tolist(), name) for name, values in learnt.items()}
+        return {**super()._pack_learnt(), "calibration": plain}
+
+    def _unpack_learnt(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None:
+        super()._unpack_learnt(settings, arrays)
+        plain = settings.get("calibration")
+        if plain:
+            levels, weights = (
+                np.array(storage.from_plain(plain[name]), dtype=np.float64)
+                for name in ("levels", "weights")
+            )
+            self._calibration = Calibration.checked(levels, weights, self.n_outputs_)
 
     def _mixture_settings(self) -> dict[str, Any]:
         # What predicts best is not the density with the sharpest spikes, nor the simplest.

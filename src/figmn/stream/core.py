@@ -17,6 +17,7 @@ from figmn.engines.regression import Regression, patterns, predict_by_pattern
 from figmn.settings import Settings
 from figmn.stream import packing
 from figmn.stream.phases import FitWarmUp, Phase, Streaming, first_phase, reconfigured
+from figmn.stream.start import HeldOut
 
 _MOST_REGRESSIONS: Final = 16  # sets of known and wanted variables to keep factors for
 
@@ -116,6 +117,13 @@ class MixtureCore:
         """Rows that stand for all that were learnt, and their weights, if such are kept."""
         buffer = self.phase.retained()
         return None if buffer is None else (buffer.rows, buffer.weights)
+
+    def held_out(self) -> tuple[HeldOut, ...]:
+        """Rows and components that have not seen them, of a mixture that is to predict.
+
+        The same object, as long as nothing has changed in it.
+        """
+        return self.phase.model().held_out
 
     def regression(self, known: Index, wanted: Index) -> Regression:
         """How wanted variables follow from known ones: worked out once a state."""

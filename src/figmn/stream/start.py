@@ -10,7 +10,7 @@ import numpy as np
 from figmn._typing import Array, Index
 from figmn.batch import gaps, selection
 from figmn.batch.em import Batch, Parameters, Prior, converged, normalised
-from figmn.batch.selection import THOROUGH, Preferences, Search
+from figmn.batch.selection import THOROUGH, Fitted, Preferences, Search
 from figmn.batch.slices import Slices, cost
 from figmn.engines import factors
 from figmn.engines.interface import Components
@@ -66,6 +66,24 @@ class Growth(NamedTuple):
         return cls(scale, most)
 
 
+class HeldOut(NamedTuple):
+    """Rows, and components that have not seen them or hardly."""
+
+    components: Components
+    rows: Array
+    """Shape (N, D)."""
+    weights: Array
+    """Shape (N,)."""
+
+
+class Start(NamedTuple):
+    """Components fitted to rows, as if these had been learnt."""
+
+    components: DenseComponents
+    held_out: tuple[HeldOut, ...]
+    """Each row once or never, with components fitted alike to others, if they are to predict."""
+
+
 class _Standard(NamedTuple):
     """Rows in standard units."""
 
@@ -90,7 +108,7 @@ def started(
     retention: float,
     before: Components | None = None,
     search: Search = THOROUGH,
-) -> Slices[DenseComponents]:
+) -> Slices[Start]:
     """Components fitted to rows by EM, as if these had been learnt.
 
     Parameters
@@ -109,7 +127,7 @@ def started(
     """
     standard = _standardised(buffer, scale, retention)
     yield cost(100.0 * buffer.rows.size)
-    parameters = yield from _fitted(standard.rows, standard.weights, preferences, search)
+    parameters, trials = yield from _fitted(standard.rows, standard.weights, preferences, search)
     components = _components(parameters, standard.mass, standard.center, standard.units)
     components.state.moments[:] = standard.moments
     components.state.size[1] = components.ages[:] = len(buffer)
@@ -117,7 +135,15 @@ def started(
         components.masses[:] *= before.masses.sum() / standard.mass
         components.state.moments[:] = before.moments
         components.state.size[1] = components.ages[:] = before.n_learnt
-    return components
+    held_out = tuple(
+        HeldOut(
+            _components(each.parameters, 1.0, standard.center, standard.units),
+            standard.center + standard.rows[each.left_out] * standard.units,
+            standard.weights[each.left_out],
+        )
+        for each in trials
+    )
+    return Start(components, held_out)
 
 
 def _standardised(buffer: RowBuffer, scale: Array | None, retention: float) -> _Standard:
@@ -184,7 +210,7 @@ def _faded(weights: Array, retention: float) -> Array:
 
 def _fitted(
     rows: Array, weights: Array, preferences: Preferences, search: Search
-) -> Slices[Parameters]:
+) -> Slices[Fitted]:
     """The mixture of rows in standard units, some of which may have gaps."""
     if not np.isnan(rows).any():
         return (yield from selection.fitted(rows, weights, preferences, search))
@@ -195,13 +221,13 @@ def _fitted(
         learn(alone, rows[part], weights[part], _one_component(n_features))
         yield cost(10.0 * _FEW_ROWS * n_features**2)
     complete = yield from gaps.drawn(alone, rows, random)
-    parameters = yield from selection.fitted(complete, weights, preferences, search)
+    parameters, trials = yield from selection.fitted(complete, weights, preferences, search)
     prior = _REFILLED_PRIOR if preferences.shrinkage is None else preferences.shrinkage
     for _ in range(_FILLINGS):
         batch = Batch((yield from gaps.drawn(_components(parameters, 1.0), rows, random)), weights)
         joint = yield from batch.log_joint_slices(parameters)
         parameters = yield from converged(batch, normalised(joint)[0], Prior(prior))
-    return parameters
+    return Fitted(parameters, trials)
 
 
 def _one_component(n_features: int) -> Rule:

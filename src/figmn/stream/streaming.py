@@ -20,8 +20,9 @@ from figmn.stream.refit import Refit
 from figmn.stream.retained_sample import RetainedSample
 from figmn.stream.row_buffer import RowBuffer
 from figmn.stream.settings_to_rule import preferences_of, rule_of
-from figmn.stream.start import Growth, started
+from figmn.stream.start import Growth, HeldOut, started
 
+_MOST_JUDGED: Final = 1024  # rows, to see how good predictions are
 _JUDGES: Final = 8  # one of so many rows is left out, to judge by
 
 
@@ -62,6 +63,7 @@ class Streaming:
         self.sample = sample
         self.rule = rule_of(settings, components.n_features, scale, growth)
         self.review: Review | None = None
+        self.held_out: tuple[HeldOut, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -90,10 +92,18 @@ class Streaming:
             due = sample.learn(rows[part], weights[part])
             if self.review is not None and self.review.result is not None:
                 self._take(self.review.result)
+            if due and self.settings.is_for_predictions:
+                self.held_out = (self._judged(sample),)
             if due and self.review is None and sample.has_moved(self.components):
                 self.review = Review.of(self, sample)
             rows, weights = rows[part.stop :], weights[part.stop :]
         return self
+
+    def _judged(self, sample: RetainedSample) -> HeldOut:
+        """The components as they are, and rows that are a small part of what they learnt."""
+        buffer, step = sample.buffer(), -(-len(sample.rows) // _MOST_JUDGED)
+        rows, weights = buffer.rows[::step].copy(), buffer.weights[::step].copy()
+        return HeldOut(copy.deepcopy(self.components), rows, weights)
 
     def consolidate(self) -> Streaming:
         """Review what is retained of the stream, since no more rows are coming soon."""
@@ -111,6 +121,7 @@ class Streaming:
         """Go on with what a review has led to."""
         self.components, self.growth = refitted.components, refitted.growth
         self.rule, self.review = refitted.rule, None
+        self.held_out = refitted.held_out or self.held_out
         if self.sample is not None:
             self.sample.note(self.components)
 
@@ -206,8 +217,12 @@ def fitted(
 ) -> Slices[Streaming]:
     """Fit rows by EM, in place of components before, if there are any."""
     preferences = preferences_of(settings, final=final)
-    components = yield from started(buffer, scale, preferences, settings.retention, before, search)
-    return from_components(components, settings, scale)
+    components, held_out = yield from started(
+        buffer, scale, preferences, settings.retention, before, search
+    )
+    streaming = from_components(components, settings, scale)
+    streaming.held_out = held_out
+    return streaming
 
 
 def from_components(components: Components, settings: Settings, scale: Array | None) -> Streaming:
