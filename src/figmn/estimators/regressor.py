@@ -14,6 +14,7 @@ from figmn import storage
 from figmn._typing import Array, ArrayLike
 from figmn.estimators.base import MixtureEstimator
 from figmn.estimators.calibration import Calibration, calibrated
+from figmn.stream.start import HeldOut
 from figmn.validation import check_number, check_range
 
 _SHRINKAGE: Final = 1.0
