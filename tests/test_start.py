@@ -138,7 +138,7 @@ def test_components_without_rows_are_left_out():
 @pytest.mark.parametrize("n_clusters", [1, 2, 5])
 def test_as_many_components_as_clusters(n_clusters):
     rows = standard(clusters(600, 3, n_clusters, spread=25.0))
-    parameters = finished(selection.fitted(rows, np.ones(600), selection.Preferences()))
+    parameters = finished(selection.fitted(rows, np.ones(600), selection.Preferences())).parameters
     assert np.sum(parameters.weights > 0.01) == n_clusters
 
 
@@ -172,7 +172,7 @@ def test_clusters_of_one_shape_are_told_apart_in_many_variables():
     centers = rng.normal(size=(4, 60))
     which = rng.integers(0, 4, 600)
     rows = standard(centers[which] + rng.normal(size=(600, 60)))
-    fit = finished(selection.fitted(rows, np.ones(600), selection.Preferences()))
+    fit = finished(selection.fitted(rows, np.ones(600), selection.Preferences())).parameters
     found = em.Batch(rows, np.ones(600)).posteriors(fit).argmax(axis=1)
     assert 4 <= len(fit.weights) <= 6
     assert homogeneity_score(which, found) > 0.99

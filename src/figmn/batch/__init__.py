@@ -3,6 +3,8 @@
 ====================  =======================================================
 ``em``                expectation-maximisation with shrunken covariances
 ``selection``         how many components, and how much shrinkage
+``climb``             components split step by step
+``slices``            long work that can be done in parts
 ``gaps``              stand-ins for missing entries
 ====================  =======================================================
 

@@ -1,69 +1,31 @@
 """How many components, and how much shrinkage: by the likelihood of rows left out.
 
-The number of components climbs from one by splitting the heavier half of them
-along their longest axes, or where they are flattest, so that each step starts from
-the solution before. Nothing is random, and components go where rows are.
+The number of components climbs from one (:mod:`figmn.batch.climb`) along several routes that
+race each other: those that fall behind are given up.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from figmn._typing import Array, Index
+from figmn.batch.climb import LEAST_ROWS, Choice, Climb, Fold, Route, limited, stepped
 from figmn.batch.em import (
-    FLOOR,
     Batch,
     Parameters,
     Prior,
     Scatter,
-    converged,
     maximised,
-    normalised,
 )
-from figmn.batch.slices import Slices, cost, finished
+from figmn.batch.slices import Slices, finished
 
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
-_SPLIT_SHARE: Final = 0.5  # of the components, at each step
-_LEAST_ROWS: Final = 8.0  # a component, on average and to be split
 _ROWS_A_VARIABLE: Final = 2.0  # the same: with fewer a covariance says nothing of its own
-_STEEPNESS: Final = 4.0  # of a split, against standard deviations along the axis
 _FOLDS: Final = 4
 _LITTLE_WORK: Final = 10**9  # products of entries, for the same
-_PATIENCE: Final = 2  # steps without a gain, before the climb ends
-_MOST_STEPS: Final = 14
-_HOPELESS: Final = 10.0  # nats a column below which it no longer matters how far
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
-
-
-class Route(NamedTuple):
-    """How to climb."""
-
-    prior: Prior
-    flattest: bool = False
-    """Whether components are split where they are flattest, not where they are longest.
-
-    As where a variable has few values: it is in these that its rows fall apart.
-    """
-
-    def with_diagonal(self, diagonal: float) -> Route:
-        """The same for another share of the diagonal in the pooled covariance."""
-        return self._replace(prior=self.prior._replace(diagonal=diagonal))
-
-
-class Choice(NamedTuple):
-    """A point of a climb, and what it is worth."""
-
-    route: Route
-    steps: int
-    background: bool
-    """Whether rows that were left out ask for a wide component of one row's weight."""
-    scores: Array
-    """Log densities of rows that were left out, none of them hopelessly low."""
-    size: float
-    """Number of components, on average over the folds."""
 
 
 class Preferences(NamedTuple):
@@ -162,36 +124,26 @@ def fitted(
     folds = yield from _folds(batch, search.few_rows)
     diagonal = yield from _diagonal(folds)
     routes = search.routes if shrinkage is None else (Route(Prior(shrinkage)),)
-    climbs = [_Climb(folds, route.with_diagonal(diagonal), most, search) for route in routes]
+    climbs = [
+        Climb(folds, route.with_diagonal(diagonal), most, search.tolerance) for route in routes
+    ]
     climbs[0].keeps_models = len(climbs) == 1 and parsimony == 0.0
     choice = _best((yield from _raced(climbs, search)), parsimony)
     parameters = maximised((yield from _scatter_of_all(batch)), choice.route.prior)
     for _ in range(choice.steps):
-        parameters = yield from _stepped(
+        parameters = yield from stepped(
             batch, parameters, choice.route, most, tolerance=0.5 * search.tolerance
         )
     if choice.background and (bound is None or len(parameters.weights) < bound):
         parameters = _with_background(batch, parameters)
-    return Fitted(parameters, climbs[0].trials(choice.steps))
+    pairs = zip(climbs[0].models_at(choice.steps), folds, strict=False)
+    return Fitted(parameters, tuple(Trial(model, fold.where) for model, fold in pairs))
 
 
 def most_components(n_rows: float, n_features: int) -> int:
     """How many components there are rows for."""
-    least = max(_LEAST_ROWS, _ROWS_A_VARIABLE * n_features)
+    least = max(LEAST_ROWS, _ROWS_A_VARIABLE * n_features)
     return max(1, int(n_rows / least))
-
-
-class Fold(NamedTuple):
-    """Rows to learn and rows to judge by."""
-
-    known: Batch
-    left_out: Batch
-    where: Index
-    """Which rows are left out."""
-    together: Scatter
-    """Moments of all the known rows."""
-    wide: Array
-    """Log densities of the rows left out under the background."""
 
 
 def _folds(batch: Batch, few_rows: int) -> Slices[list[Fold]]:
@@ -222,18 +174,12 @@ def _diagonal(folds: list[Fold]) -> Slices[float]:
         for _, left_out, _, together, _ in folds:
             one = maximised(together, Prior(np.inf, diagonal))
             joint = yield from left_out.log_joint_slices(one)
-            total += float(left_out.weights @ _limited(joint[:, 0], left_out))
+            total += float(left_out.weights @ limited(joint[:, 0], left_out))
         totals.append(total)
     return _DIAGONALS[int(np.argmax(totals))]
 
 
-def _limited(scores: Array, batch: Batch) -> Array:
-    """Log densities, from where they do not fall further: one outlier must not decide alone."""
-    limited: Array = np.maximum(scores, -_HOPELESS * batch.rows.shape[1])
-    return limited
-
-
-def _raced(climbs: list[_Climb], search: Search) -> Slices[list[Choice]]:
+def _raced(climbs: list[Climb], search: Search) -> Slices[list[Choice]]:
     """Choices along climbs that go up side by side, each until it falls behind or ends."""
     choices: list[Choice] = []
     while climbs:
@@ -241,7 +187,7 @@ def _raced(climbs: list[_Climb], search: Search) -> Slices[list[Choice]]:
         for climb in climbs:
             latest += [(yield from climb.step())]
         choices += latest
-        best = max(latest, key=_worth)
+        best = max(latest, key=Choice.worth)
         climbs = [
             climb
             for climb, choice in zip(climbs, latest, strict=True)
@@ -249,10 +195,6 @@ def _raced(climbs: list[_Climb], search: Search) -> Slices[list[Choice]]:
             and (choice.steps < search.least_steps or _loss(choice, best) <= search.behind)
         ]
     return choices
-
-
-def _worth(choice: Choice) -> float:
-    return float(choice.scores.mean())
 
 
 def _loss(choice: Choice, best: Choice) -> float:
@@ -264,127 +206,12 @@ def _loss(choice: Choice, best: Choice) -> float:
     return mean / error
 
 
-class _Climb:
-    """A climb along one route, on all folds side by side, until it leads nowhere.
-
-    Parameters
-    ----------
-    folds : list of Fold
-    route : Route
-    most : int
-        Bound on the number of components.
-    search : Search
-    """
-
-    def __init__(self, folds: list[Fold], route: Route, most: int, search: Search) -> None:
-        self.folds, self.route, self.most, self.search = folds, route, most, search
-        self.models = [maximised(fold.together, route.prior) for fold in folds]
-        self.choices: list[Choice] = []
-        self.keeps_models = False
-        self._kept: list[list[Parameters]] = []
-
-    def trials(self, step: int) -> tuple[Trial, ...]:
-        """The models of a step, if they were kept."""
-        if not self.keeps_models:
-            return ()
-        pairs = zip(self._kept[step], self.folds, strict=True)
-        return tuple(Trial(model, fold.where) for model, fold in pairs)
-
-    def step(self) -> Slices[Choice]:
-        """One step up, but for the first time, and what it is worth."""
-        if self.choices:
-            for number, fold in enumerate(self.folds):
-                self.models[number] = yield from _stepped(
-                    fold.known,
-                    self.models[number],
-                    self.route,
-                    self.most,
-                    tolerance=self.search.tolerance,
-                )
-        if self.keeps_models:
-            self._kept.append(self.models.copy())
-        densities = []
-        for fold, model in zip(self.folds, self.models, strict=True):
-            joint = yield from fold.left_out.log_joint_slices(model)
-            densities.append(normalised(joint)[1])
-        self.choices.append(self._choice(np.concatenate(densities)))
-        return self.choices[-1]
-
-    def _choice(self, plain: Array) -> Choice:
-        """What the models are worth, by the log densities of rows left out."""
-        folds, models = self.folds, self.models
-        wide = np.concatenate([fold.wide for fold in folds])
-        weights = np.concatenate([fold.left_out.weights for fold in folds])
-        share = 1.0 / (1.0 + len(folds[0].known))
-        scores = np.logaddexp(np.log1p(-share) + plain, np.log(share) + wide)
-        asked = bool(weights @ scores > weights @ plain)
-        size = float(np.mean([len(model.weights) for model in models]))
-        worth = weights * _limited(scores, folds[0].known) / weights.mean()
-        return Choice(self.route, len(self.choices), asked, worth, size)
-
-    def is_over(self) -> bool:
-        """Whether the last steps have gained nothing, or led nowhere, or there is no more room."""
-        choices = self.choices
-        if len(choices) > _MOST_STEPS:
-            return True
-        if max(len(model.weights) for model in self.models) >= self.most:
-            return True
-        means = [_worth(choice) for choice in choices]
-        stuck = any(after.size <= before.size for before, after in pairwise(choices[-_PATIENCE:]))
-        return stuck or int(np.argmax(means)) < len(means) - _PATIENCE
-
-
 def _best(choices: list[Choice], tolerated: float) -> Choice:
     """The best choice, or a smaller one within so many standard errors of it."""
-    best = max(choices, key=_worth)
+    best = max(choices, key=Choice.worth)
     near = [choice for choice in choices if _loss(choice, best) <= tolerated]
     smallest = min(choice.size for choice in near)
-    return max((choice for choice in near if choice.size == smallest), key=_worth)
-
-
-def _stepped(
-    batch: Batch, parameters: Parameters, route: Route, most: int, *, tolerance: float
-) -> Slices[Parameters]:
-    """One step of a climb: the heavier half of the components is split."""
-    shares = yield from _split(batch, parameters, most, flattest=route.flattest)
-    return (yield from converged(batch, shares, route.prior, tolerance=tolerance))
-
-
-def _split(batch: Batch, parameters: Parameters, most: int, *, flattest: bool) -> Slices[Array]:
-    """Shares of the rows, of shape (N, K'), after the heavier half was split."""
-    shares = normalised((yield from batch.log_joint_slices(parameters)))[0]
-    counts = batch.weights @ shares
-    room = max(0, most - len(counts))
-    n_split = min(max(1, round(_SPLIT_SHARE * len(counts))), room)
-    heaviest = np.argsort(-counts, kind="stable")[:n_split]
-    halves = []
-    for k in heaviest[counts[heaviest] >= _LEAST_ROWS]:
-        apart, covariance = batch.rows - parameters.means[k], parameters.covariances[k]
-        if flattest:
-            along = _along_flattest(apart, covariance, batch.weights * shares[:, k])
-        else:
-            along = _along_longest(apart, covariance)
-        upper = shares[:, k] / (1.0 + np.exp(-np.clip(_STEEPNESS * along, -500.0, 500.0)))
-        shares[:, k] -= upper
-        halves.append(upper)
-        yield cost(10.0 * batch.rows.shape[1] ** 3 + batch.rows.size)
-    return np.column_stack([shares, *halves])
-
-
-def _along_longest(apart: Array, covariance: Array) -> Array:
-    """Where rows are along the longest axis of a component, in standard deviations."""
-    variances, axes = np.linalg.eigh(covariance)
-    along: Array = apart @ axes[:, -1] / np.sqrt(variances[-1])
-    return along
-
-
-def _along_flattest(apart: Array, covariance: Array, weights: Array) -> Array:
-    """The same for the variable of least kurtosis: two clusters far apart have the least."""
-    standard = apart / np.sqrt(np.diagonal(covariance))
-    squares = standard**2
-    kurtosis = (weights @ squares**2) / np.maximum(weights @ squares, FLOOR) ** 2
-    along: Array = standard[:, np.argmin(kurtosis)]
-    return along
+    return max((choice for choice in near if choice.size == smallest), key=Choice.worth)
 
 
 def _background(together: Scatter) -> Parameters:

@@ -9,6 +9,7 @@ import numpy as np
 from figmn._typing import Array
 from figmn.engines import choice
 from figmn.engines.scale import moments_of, suggested_scale
+from figmn.kernels.moments import absorb
 from figmn.settings import Settings
 from figmn.stream import driver
 from figmn.stream.row_buffer import RowBuffer, last_refit
@@ -80,7 +81,10 @@ class ScaleWarmUp(WarmUp[Streaming]):
 
     def merged(self, first: int, second: int) -> Streaming:
         """End the warm-up with the components that questions see, and merge two of them."""
-        return Streaming(self.settings, self.model().components, self.scale).merged(first, second)
+        begun = self.model()
+        _, rest = self.buffer.split(self.step(len(self.buffer)))
+        absorb(begun.components.moments, rest.rows, rest.weights, 0, len(rest))
+        return Streaming(self.settings, begun.components, self.scale).merged(first, second)
 
     def widened(self, n_new: int, new_scale: Array) -> ScaleWarmUp:
         """The phase with further variables of a given scale that were zero so far."""
