@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from figmn.stream.streaming import Streaming
 
 BUDGET: Final = 6000.0
-"""Microseconds of work that are done with each row."""
+"""Microseconds of work that are done with each row of up to a hundred variables."""
+
+_FEW_VARIABLES: Final = 100  # with more of them, as many times more work
 
 _PIECE: Final = 8  # rows that a fit learns at a time, of those that came while it was made
 
@@ -38,6 +40,7 @@ class Refit(ABC):
         self.result: Streaming | None = None
         self._slices: Slices[Streaming] | None = None
         self._spent = 0.0
+        self._budget = BUDGET * max(1.0, n_features / _FEW_VARIABLES)
 
     @abstractmethod
     def fit(self) -> Slices[Streaming]:
@@ -80,7 +83,7 @@ class Refit(ABC):
         self._begin()
         assert self._slices is not None
         try:
-            while self._spent < BUDGET * self.arrived:
+            while self._spent < self._budget * self.arrived:
                 self._spent += next(self._slices)
         except StopIteration as stop:
             self.result, self._slices = stop.value, None
