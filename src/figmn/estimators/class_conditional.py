@@ -14,7 +14,7 @@ from figmn.kernels.moments import absorb
 from figmn.mixture import Mixture
 from figmn.settings import is_auto
 from figmn.storage import from_plain, to_plain
-from figmn.stream.row_buffer import RowBuffer, last_refit
+from figmn.stream.row_buffer import RowBuffer, last_step
 from figmn.stream.warm_up import WarmUp
 from figmn.validation import as_scale, as_weights
 
@@ -156,7 +156,7 @@ class ClassWarmUp(WarmUp[ClassMixtures]):
 
     def step(self, n_rows: int) -> int:
         """How many rows show the scale: in steps, so that not all are learnt anew for each."""
-        return last_refit(n_rows, 1)
+        return last_step(n_rows, 1)
 
     def begin(self, buffer: RowBuffer, *, final: bool) -> ClassMixtures:
         """Learn the rows at the scale that they show."""

@@ -13,11 +13,13 @@ from figmn.engines.scale import moments_of
 from figmn.settings import Settings
 from figmn.stream.refit import Refit
 from figmn.stream.retained_sample import RetainedSample
-from figmn.stream.row_buffer import RowBuffer, next_refit
+from figmn.stream.row_buffer import RowBuffer, next_step
 from figmn.stream.scale_warm_up import learnt_in_order
 from figmn.stream.start import LEAST_ROWS
 from figmn.stream.streaming import Streaming, fitted
 
+_GROWTH: Final = 1.2  # of rows, from one provisional fit to the next
+_GROWTH_OF_CLASS: Final = 1.5  # densities that are to tell classes apart need not be as good
 _FEW: Final = 16  # rows that are followed at once, and not when somebody asks
 
 
@@ -57,6 +59,8 @@ class FitWarmUp:
         self.center = center
         self.together = together
         self.scaled_at = scaled_at
+        of_class = settings.shrinkage is not None and not settings.is_for_predictions
+        self._growth = _GROWTH_OF_CLASS if of_class else _GROWTH
         self._model: Streaming | None = None
         self._followed = 0  # rows that the model has learnt
         self._refit: Refit | None = None
@@ -126,7 +130,7 @@ class FitWarmUp:
         if self._model is None:
             self._begin()
         while self._followed < len(self.buffer):
-            step = next_refit(self._followed, LEAST_ROWS)
+            step = next_step(self._followed, LEAST_ROWS, self._growth)
             self._follow_to(min(step, len(self.buffer)))
             if self._followed == step and self._refit is None:
                 self._refit = self._begun(step)

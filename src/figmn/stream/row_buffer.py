@@ -11,7 +11,7 @@ import numpy as np
 
 from figmn._typing import AnyArray, Array
 
-_REFITS: Final = 1.2  # rows against those at the last fit, when it is time for the next
+_GROWTH: Final = 1.2  # of rows, from step to step
 _MOST_ROWS: Final = 2**62
 
 
@@ -102,25 +102,21 @@ def weight_after(weights: Array) -> Array:
     return np.append(np.cumsum(weights[:0:-1])[::-1], 0.0)
 
 
-def last_refit(count: int, least: int) -> int:
-    """The largest step up to ``count`` on the way from ``least``, in steps of a fifth.
-
-    So a stream that is asked for answers after every row is fitted anew some thirty
-    times on the way to two thousand rows.
-    """
-    steps = _refits(least)
+def last_step(count: int, least: int) -> int:
+    """The largest step up to ``count`` on the way from ``least``, in steps of a fifth."""
+    steps = _steps(least, _GROWTH)
     return steps[max(bisect_right(steps, count) - 1, 0)]
 
 
-def next_refit(count: int, least: int) -> int:
-    """The smallest such step beyond ``count``."""
-    steps = _refits(least)
+def next_step(count: int, least: int, growth: float) -> int:
+    """The smallest step beyond ``count``, where each is so many times the one before."""
+    steps = _steps(least, growth)
     return steps[bisect_right(steps, count)]
 
 
 @cache
-def _refits(least: int) -> list[int]:
+def _steps(least: int, growth: float) -> list[int]:
     steps = [least]
     while steps[-1] < _MOST_ROWS:
-        steps.append(math.ceil(_REFITS * steps[-1]))
+        steps.append(math.ceil(growth * steps[-1]))
     return steps

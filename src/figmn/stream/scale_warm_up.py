@@ -12,7 +12,7 @@ from figmn.engines.scale import moments_of, suggested_scale
 from figmn.kernels.moments import absorb
 from figmn.settings import Settings
 from figmn.stream import driver
-from figmn.stream.row_buffer import RowBuffer, last_refit
+from figmn.stream.row_buffer import RowBuffer, last_step
 from figmn.stream.settings_to_rule import rule_of
 from figmn.stream.streaming import Streaming
 from figmn.stream.warm_up import WarmUp
@@ -57,7 +57,7 @@ class ScaleWarmUp(WarmUp[Streaming]):
         All, while they are few; then in steps: not all rows are learnt anew for each.
         """
         few = min(_FEW, _FEW_ENTRIES // self.buffer.n_features)
-        return n_rows if n_rows <= few else last_refit(n_rows, 1)
+        return n_rows if n_rows <= few else last_step(n_rows, 1)
 
     def begin(self, buffer: RowBuffer, *, final: bool) -> Streaming:
         """Learn rows in order, and go on from there."""
