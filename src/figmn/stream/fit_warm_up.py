@@ -233,4 +233,5 @@ class LastingFit(FirstFit):
         streaming = yield from fitted(self.first, self.settings, self.scale, final=False)
         if self.settings.half_life is None:
             streaming.sample = RetainedSample.of(self.first, streaming.components)
+            streaming.hold_out()
         return streaming

@@ -92,18 +92,20 @@ class Streaming:
             due = sample.learn(rows[part], weights[part])
             if self.review is not None and self.review.result is not None:
                 self._take(self.review.result)
-            if due and self.settings.is_for_predictions:
-                self.held_out = (self._judged(sample),)
+            if due:
+                self.hold_out()
             if due and self.review is None and sample.has_moved(self.components):
                 self.review = Review.of(self, sample)
             rows, weights = rows[part.stop :], weights[part.stop :]
         return self
 
-    def _judged(self, sample: RetainedSample) -> HeldOut:
-        """The components as they are, and rows that are a small part of what they learnt."""
-        buffer, step = sample.buffer(), -(-len(sample.rows) // _MOST_JUDGED)
-        rows, weights = buffer.rows[::step].copy(), buffer.weights[::step].copy()
-        return HeldOut(copy.deepcopy(self.components), rows, weights)
+    def hold_out(self) -> None:
+        """Let the components be judged as they are now, by rows of the sample."""
+        sample = self.sample
+        if sample is not None and self.settings.is_for_predictions:
+            buffer, step = sample.buffer(), -(-len(sample.rows) // _MOST_JUDGED)
+            rows, weights = buffer.rows[::step].copy(), buffer.weights[::step].copy()
+            self.held_out = (HeldOut(copy.deepcopy(self.components), rows, weights),)
 
     def consolidate(self) -> Streaming:
         """Review what is retained of the stream, since no more rows are coming soon."""
