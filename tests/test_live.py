@@ -18,7 +18,7 @@ from figmn import (
     MixtureOutlierDetector,
     MixtureRegressor,
 )
-from figmn.batch import em, selection, slices
+from figmn.batch import climb, em, selection, slices
 from figmn.stream.streaming import Review
 
 ESTIMATORS = [
@@ -115,6 +115,41 @@ def test_answers_on_the_way_do_not_depend_on_earlier_questions():
         if n % 23 == 0:
             silent = Mixture(3).learn(rows[: n + 1])
             assert_array_equal(silent.log_density(rows[:4]), answer)
+
+
+def test_fits_far_apart_do_not_depend_on_when_they_are_made():
+    """Components of a class are fitted seldom: hundreds of rows lie between two fits."""
+    rows = changing(2000)[0]
+    settings = {"shrinkage": 3.0, "warmup": 5000}
+    followed, made_up_for = Mixture(3, **settings), Mixture(3, **settings)
+    for part in np.split(rows, 200):
+        followed.learn(part)
+    for part in np.split(rows, 5):
+        made_up_for.learn(part)
+    assert_array_equal(followed.covariances, made_up_for.covariances)
+
+
+def test_what_an_interrupt_breaks_off_is_done_again(monkeypatch):
+    rows = changing(120)[0]
+    whole, broken = Mixture(3).learn(rows[:70]), Mixture(3).learn(rows[:70])
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+        return em.maximised(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(climb, "maximised", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            broken.log_density(rows[:1])
+    for row in rows[70:]:
+        for model in (whole, broken):
+            model.learn_one(row)
+            model.log_density(rows[:1])
+    assert len(calls) == 50
+    assert_array_equal(broken.covariances, whole.covariances)
 
 
 def through_a_file(model, folder):

@@ -20,6 +20,7 @@ from figmn.stream.streaming import Streaming, fitted
 
 _GROWTH: Final = 1.2  # of rows, from one provisional fit to the next
 _GROWTH_OF_CLASS: Final = 1.5  # densities that are to tell classes apart need not be as good
+_PIECE: Final = 256  # rows to follow at a time, so that none are learnt by strides
 _FEW: Final = 16  # rows that are followed at once, and not when somebody asks
 
 
@@ -131,7 +132,7 @@ class FitWarmUp:
             self._begin()
         while self._followed < len(self.buffer):
             step = next_step(self._followed, LEAST_ROWS, self._growth)
-            self._follow_to(min(step, len(self.buffer)))
+            self._follow_to(min(step, len(self.buffer), self._followed + _PIECE))
             if self._followed == step and self._refit is None:
                 self._refit = self._begun(step)
 

@@ -59,11 +59,16 @@ class Refit(ABC):
         int
             After how many of them the work was finished, or N. The result has learnt these.
         """
+        before = self.later, self.arrived
         self.later = self.later.with_more(rows, weights)
-        for position in np.flatnonzero((weights > 0.0) & ~np.isnan(rows).all(axis=1)).tolist():
-            self.arrived += 1
-            if self._go_on():
-                return int(position) + 1
+        try:
+            for position in np.flatnonzero((weights > 0.0) & ~np.isnan(rows).all(axis=1)).tolist():
+                self.arrived += 1
+                if self._go_on():
+                    return int(position) + 1
+        except BaseException:  # such as an interrupt: what it has broken off is done again
+            self._slices, (self.later, self.arrived) = None, before
+            raise
         return len(rows)
 
     def finish(self) -> Streaming:
