@@ -24,6 +24,8 @@ from figmn.batch.slices import Slices, finished
 _DIAGONALS: Final = (0.1, 0.3, 0.6)
 _ROWS_A_VARIABLE: Final = 2.0  # the same: with fewer a covariance says nothing of its own
 _FOLDS: Final = 4
+_LEAST_STEPS: Final = 5  # of a climb, before it is compared with others
+_BEHIND: Final = 4.0  # standard errors below the best of them, when it is given up
 _LITTLE_WORK: Final = 10**9  # products of entries, for the same
 _WIDE: Final = 9.0  # variances of the background, in those of all rows
 
@@ -70,10 +72,6 @@ class Search(NamedTuple):
     """Those to try, unless the shrinkage is given."""
     few_rows: int
     """Up to here every fold is left out in turn, beyond only the first."""
-    least_steps: int
-    """Of a climb, before it is compared with others."""
-    behind: float
-    """Standard errors below the best of them, when it is given up."""
     tolerance: float
     """Of EM on the way: nats a row and column."""
 
@@ -84,8 +82,6 @@ THOROUGH: Final = Search(
         *(Route(Prior(rows), flattest=True) for rows in (0.0, 10.0)),
     ),
     few_rows=1500,
-    least_steps=5,
-    behind=4.0,
     tolerance=5e-4,
 )
 """For a fit that lasts."""
@@ -93,11 +89,9 @@ THOROUGH: Final = Search(
 QUICK: Final = Search(
     routes=(
         *(Route(Prior(rows)) for rows in (0.0, 1.0, 100.0)),
-        Route(Prior(0.0), flattest=True),
+        *(Route(Prior(rows), flattest=True) for rows in (0.0, 10.0)),
     ),
     few_rows=400,
-    least_steps=3,
-    behind=2.5,
     tolerance=1e-3,
 )
 """For a fit that the next one will replace."""
@@ -128,7 +122,7 @@ def fitted(
         Climb(folds, route.with_diagonal(diagonal), most, search.tolerance) for route in routes
     ]
     climbs[0].keeps_models = len(climbs) == 1 and parsimony == 0.0
-    choice = _best((yield from _raced(climbs, search)), parsimony)
+    choice = _best((yield from _raced(climbs)), parsimony)
     parameters = maximised((yield from _scatter_of_all(batch)), choice.route.prior)
     for _ in range(choice.steps):
         parameters = yield from stepped(
@@ -179,7 +173,7 @@ def _diagonal(folds: list[Fold]) -> Slices[float]:
     return _DIAGONALS[int(np.argmax(totals))]
 
 
-def _raced(climbs: list[Climb], search: Search) -> Slices[list[Choice]]:
+def _raced(climbs: list[Climb]) -> Slices[list[Choice]]:
     """Choices along climbs that go up side by side, each until it falls behind or ends."""
     choices: list[Choice] = []
     while climbs:
@@ -192,7 +186,7 @@ def _raced(climbs: list[Climb], search: Search) -> Slices[list[Choice]]:
             climb
             for climb, choice in zip(climbs, latest, strict=True)
             if not climb.is_over()
-            and (choice.steps < search.least_steps or _loss(choice, best) <= search.behind)
+            and (choice.steps < _LEAST_STEPS or _loss(choice, best) <= _BEHIND)
         ]
     return choices
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 Result = TypeVar("Result")
 Slices: TypeAlias = Generator[float, None, Result]
 
-_CALLS: Final = 100.0  # of a slice, whatever its size: some tens of calls of NumPy
+_CALLS: Final = 45.0  # of a slice, whatever its size: some tens of calls of NumPy
 _PRODUCTS: Final = 5e3  # multiplications and additions in a microsecond
 LARGEST: Final = 1e7
 """Multiplications and additions that a slice should not exceed by much."""
