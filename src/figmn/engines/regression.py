@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -39,6 +39,15 @@ class Regression:
     def __init__(self, components: Components, known: Index, wanted: Index) -> None:
         self._components = components
         self._known, self._wanted = known, wanted
+
+    @classmethod
+    def on_first(cls, components: Components, n_known: int) -> Self:
+        """Regression of the last variables on the first ones: nothing is put in order."""
+        variables = np.arange(components.n_features)
+        regression = cls(components, variables[:n_known], variables[n_known:])
+        if isinstance(components, DenseComponents):
+            regression._leading = components
+        return regression
 
     @cached_property
     def split(self) -> Split:
