@@ -6,7 +6,9 @@ r"""Compiled functions on contiguous arrays that engines share: no classes, no v
 ``factor``            arithmetic on one component's precision factor
 ``missing``           what the known entries of a row say about the others
 ``evaluation``        distances and joint log densities of rows
-``leading``           wanted variables given known ones that come first
+``leading``           wanted variables given known ones that come first, row by row
+``tiles``             the same for many rows, side by side
+``quantiles``         quantiles of mixtures in one variable
 ``blas``              matrix products in place
 ``moments``           running column means and standard deviations
 ``inspection``        whether input can be learnt
